@@ -1,0 +1,78 @@
+"""What a provider can do, as negotiated. Final when the session is ready; nothing pretends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class StreamingPolicy(StrEnum):
+    """What to do with a provider that cannot stream."""
+
+    PREFER = "prefer"
+    REQUIRED = "required"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizerCapabilities:
+    """`interim`: revisable hypotheses; without it the recogniser is final-only."""
+
+    live_input: bool = False
+    interim: bool = False
+    segment_finals: bool = True
+    endpointing: bool = False
+    word_times: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResponderCapabilities:
+    text_deltas: bool = False
+    tool_calls: bool = False
+    usage: bool = False
+    cancel: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SynthesizerCapabilities:
+    """`incremental_pcm`: audio arrives while a unit is still being produced, not once per sentence."""
+
+    incremental_text: bool = False
+    sentence_input: bool = True
+    incremental_pcm: bool = False
+    alignment: bool = False
+    cancel: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCapabilities:
+    pause: bool = False
+    stop_receipt: bool = True
+    measured_position: bool = False
+    max_queue_ms: int = 1_000
+    echo_cancellation: bool = False
+    """Validated on this board: only then may the microphone stay open while the speaker plays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """Everything the session negotiated, with the reason of every degradation."""
+
+    recognizer: RecognizerCapabilities = field(default_factory=RecognizerCapabilities)
+    responder: ResponderCapabilities = field(default_factory=ResponderCapabilities)
+    synthesizer: SynthesizerCapabilities = field(default_factory=SynthesizerCapabilities)
+    speaker: SpeakerCapabilities = field(default_factory=SpeakerCapabilities)
+    truncate_context: bool = False
+    """The engine can cut what the provider believes it said (native realtime)."""
+    degradations: tuple[str, ...] = ()
+
+    def missing_for(self, policy: StreamingPolicy) -> tuple[str, ...]:
+        """The streaming abilities that `policy` requires and this set lacks; empty when it is satisfied."""
+        if policy is not StreamingPolicy.REQUIRED:
+            return ()
+        required = {
+            "recognizer.live_input": self.recognizer.live_input,
+            "responder.text_deltas": self.responder.text_deltas,
+            "synthesizer.incremental_pcm": self.synthesizer.incremental_pcm,
+        }
+        return tuple(name for name, able in required.items() if not able)
