@@ -207,7 +207,8 @@ class SynthesisStream(Protocol):
     async def finish_input(self) -> None: ...
     def reports(self) -> AsyncIterator[SynthesisReport]:
         """`Synthesized` audio and `UnitSynthesized` ranges; `SynthesisEnded`, `SynthesisStopped` or
-        `SynthesisErrored` last. Sample positions count from 0 at the start of this stream."""
+        `SynthesisErrored` last. Sample positions count from 0 at the start of this stream.
+        """
         ...
 
     def cancel(self, reason: str) -> None:
@@ -263,7 +264,8 @@ class Speaker(Protocol):
     async def write(self, stream_id: int, output_epoch: int, frame: AudioFrame) -> None:
         """Queue one frame; `frame.start_sample` continues the stream exactly. Waits while the queue holds its cap (by
         bytes *and* duration), at most the configured deadline, then raises `PortError`. A frame of an invalidated
-        epoch is dropped silently and counted, also when invalidation happens during the wait."""
+        epoch is dropped silently and counted, also when invalidation happens during the wait.
+        """
         ...
 
     async def finish(self, stream_id: int, end_sample: int) -> None:
@@ -272,7 +274,8 @@ class Speaker(Protocol):
 
     def invalidate_before(self, output_epoch: int, reason: str) -> None:
         """Stop and drop everything of epochs < `output_epoch`, now. A `RenderingStopped` receipt follows for every
-        open stream it ended."""
+        open stream it ended.
+        """
         ...
 
     def pause(self, stream_id: int) -> None: ...
