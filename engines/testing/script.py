@@ -25,6 +25,7 @@ from ..reports import (
 )
 
 ReportT = TypeVar("ReportT")
+ReportT_co = TypeVar("ReportT_co", covariant=True)
 RequestT = TypeVar("RequestT")
 
 TERMINAL_REPORTS = (
@@ -51,10 +52,10 @@ class OnCancel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[ReportT]):
+class Step(Generic[ReportT_co]):
     """One report, given when all its conditions hold: gate, then audio, then the pause."""
 
-    report: ReportT
+    report: ReportT_co
     wait_ms: float = 0.0
     written_samples: int = 0
     """Recognition only: so much audio has been written in total."""
@@ -65,10 +66,10 @@ class Step(Generic[ReportT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Script(Generic[ReportT]):
+class Script(Generic[ReportT_co]):
     """What one stream reports. Without a terminal report in it the stream ends without one, as a lost connection."""
 
-    steps: Sequence[Step[ReportT]] = ()
+    steps: Sequence[Step[ReportT_co]] = ()
     on_cancel: OnCancel = OnCancel.ACKNOWLEDGE
     acknowledge_after_ms: float = 0.0
     open_after_ms: float = 0.0
