@@ -97,3 +97,16 @@ class AudioFrame:
     def duration_ms(self) -> float:
         """How long this frame lasts."""
         return self.format.duration_ms(self.samples)
+
+    def split_at(self, samples: int) -> tuple[AudioFrame, AudioFrame]:
+        """The first `samples` and the rest, both at their absolute positions.
+
+        `samples` is 0 to `self.samples`; outside it raises `AudioFormatError`.
+        """
+        if not 0 <= samples <= self.samples:
+            raise AudioFormatError(f"a frame of {self.samples} samples cannot be split at {samples}")
+        cut_bytes = self.format.bytes_for(samples)
+        return (
+            AudioFrame(self.data[:cut_bytes], self.format, self.start_sample),
+            AudioFrame(self.data[cut_bytes:], self.format, self.start_sample + samples),
+        )
