@@ -79,16 +79,18 @@ class PreRoll:
         if self._end_sample is None:
             return PreRollAudio((), 0)
         oldest = self._end_sample - self.held_samples
-        first = min(max(sample, oldest), self._end_sample)
         # Samples before the ring's first one were never captured here, so they cannot be missing.
         never_captured_before = oldest - self._lost_samples
-        return PreRollAudio(self._frames_from(first), max(0, oldest - max(sample, never_captured_before)))
+        return PreRollAudio(
+            frames=self._last(self._end_sample - min(max(sample, oldest), self._end_sample), self._end_sample),
+            missing_samples=max(0, oldest - max(sample, never_captured_before)),
+        )
 
     def drain(self) -> PreRollAudio:
         """Take everything; `missing_samples` is what was overwritten before it. The next frame must still continue."""
         if self._end_sample is None:
             return PreRollAudio((), 0)
-        drained = PreRollAudio(self._frames_from(self._end_sample - self.held_samples), self._lost_samples)
+        drained = PreRollAudio(self._last(self.held_samples, self._end_sample), self._lost_samples)
         self._pcm.clear()
         self._lost_samples = 0
         return drained
@@ -101,10 +103,9 @@ class PreRoll:
         self._lost_samples = 0
         return dropped
 
-    def _frames_from(self, first_sample: int) -> tuple[AudioFrame, ...]:
-        if self._end_sample is None:
-            return ()
-        offset_bytes = len(self._pcm) - self.format.bytes_for(self._end_sample - first_sample)
+    def _last(self, samples: int, end_sample: int) -> tuple[AudioFrame, ...]:
+        first_sample = end_sample - samples
+        offset_bytes = len(self._pcm) - self.format.bytes_for(samples)
         frame_samples = max(1, self.format.samples_for_ms(OUTPUT_FRAME_MS))
         frame_bytes = self.format.bytes_for(frame_samples)
         return tuple(

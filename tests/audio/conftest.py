@@ -1,0 +1,8 @@
+"""Property tests of this folder run without hypothesis' own time limit: a test does not time."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
