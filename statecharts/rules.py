@@ -1,0 +1,181 @@
+"""What all regions of the conversation share: the context, minting, timers, publishing, and the delivery record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .actions import CancelTimer, Publish, RecordDelivery, Stamp, StartTimer
+from .chart import ChartDefinition, Selection
+from .context import Context, Output, Response, Timer, TimerKind, UnitRange
+from .identity import IdSource
+from .policies import Policies
+from .published import DeliveryRecorded, Payload
+from .values import DeliveryStatus, Outcome, PositionSource
+
+
+class Rules(ChartDefinition):
+    """Base of the rules of each region. Guards take nothing and answer bool; actions take and return nothing."""
+
+    context: Context
+
+    def __init__(self, context: Context, policies: Policies, ids: IdSource, selection: Selection = "indexed") -> None:
+        self.policies = policies
+        self.ids = ids
+        self.fired: Timer | None = None
+        super().__init__(context, selection)
+
+    # -- vocabulary ------------------------------------------------------------------------------------------------
+
+    @property
+    def stamp(self) -> Stamp:
+        """The epochs in force."""
+        return Stamp(self.context.session_epoch, self.context.output_epoch)
+
+    @property
+    def reply(self) -> Response:
+        """The response, where a guard has made sure that there is one."""
+        response = self.context.response
+        assert response is not None
+        return response
+
+    @property
+    def output(self) -> Output:
+        """The output stream, where a guard has made sure that there is one."""
+        output = self.context.output
+        assert output is not None
+        return output
+
+    def is_in(self, *leaves: str) -> bool:
+        """Whether one of these leaf states is active, as of the start of the microstep."""
+        active = self.configuration_values
+        return any(leaf in active for leaf in leaves)
+
+    def mint(self, kind: str) -> str:
+        """A new identity."""
+        self.context.minted += 1
+        return self.ids.mint(kind, self.context.minted)
+
+    def next_position(self) -> int:
+        """The next place in the history."""
+        self.context.positions += 1
+        return self.context.positions
+
+    def change_reply(self, **changes: object) -> None:
+        self.context.response = replace(self.reply, **changes)  # pyright: ignore[reportArgumentType]
+
+    def change_output(self, **changes: object) -> None:
+        self.context.output = replace(self.output, **changes)  # pyright: ignore[reportArgumentType]
+
+    # -- timers ----------------------------------------------------------------------------------------------------
+
+    def start_timer(self, kind: TimerKind, delay_ms: int, key: str = "") -> None:
+        """Start a timer; a running one of the same kind and key is superseded."""
+        self.cancel_timer(kind, key)
+        timer = Timer(self.mint("timer"), kind, key)
+        self.context.timers = (*self.context.timers, timer)
+        self.emit(StartTimer(self.stamp, timer.timer_id, kind, delay_ms))
+
+    def cancel_timer(self, kind: TimerKind, key: str = "") -> None:
+        timer = self.context.timer(kind, key)
+        if timer is not None:
+            self._forget_timer(timer)
+
+    def cancel_timers(self, *kinds: TimerKind) -> None:
+        """Cancel every timer of these kinds, whatever its key."""
+        for timer in self.context.timers:
+            if timer.kind in kinds:
+                self._forget_timer(timer)
+
+    def _forget_timer(self, timer: Timer) -> None:
+        self.context.timers = tuple(known for known in self.context.timers if known is not timer)
+        started_now = next(
+            (a for a in self.emitted if isinstance(a, StartTimer) and a.timer_id == timer.timer_id), None
+        )
+        if started_now is not None:
+            self.emitted.remove(started_now)
+        else:
+            self.emit(CancelTimer(self.stamp, timer.timer_id))
+
+    # -- telling ---------------------------------------------------------------------------------------------------
+
+    def publish(
+        self,
+        payload: Payload,
+        *,
+        turn_id: str | None = None,
+        reply: Response | None = None,
+        stream_id: int | None = None,
+        call_id: str | None = None,
+    ) -> None:
+        """Publish with the identities that the payload speaks of."""
+        self.emit(
+            Publish(
+                self.stamp,
+                payload,
+                turn_id=turn_id,
+                run_id=reply.run_id if reply else None,
+                response_id=reply.response_id if reply else None,
+                attempt_id=reply.attempt_id if reply else None,
+                stream_id=stream_id,
+                call_id=call_id,
+            )
+        )
+
+    def settle(self) -> None:
+        """Something came to rest: whoever waited for that may go on. Guards decide whether anyone may."""
+        if self.context.pending is not None:
+            self.decide("turn_admitted")
+        if self.is_in("closing"):
+            self.decide("region_rested")
+
+    # -- delivery --------------------------------------------------------------------------------------------------
+
+    def record_delivery(
+        self,
+        response_id: str,
+        position: int,
+        status: DeliveryStatus,
+        units: int,
+        played_samples: int | None,
+        source: PositionSource,
+        confidence: float,
+    ) -> None:
+        """The one delivery record of a response."""
+        context = self.context
+        reply = context.response
+        if reply is not None and reply.response_id == response_id:
+            context.response = replace(reply, delivery=status)
+        self.emit(
+            RecordDelivery(
+                self.stamp, response_id, position, status, units, played_samples, source, confidence, context.now
+            )
+        )
+        self.emit(Publish(self.stamp, DeliveryRecorded(status, units, played_samples, source), response_id=response_id))
+
+    def record_unheard(self, status: DeliveryStatus) -> None:
+        """The present reply reached nobody's ear: certain, because no output of it was ever opened."""
+        reply = self.reply
+        self.record_delivery(reply.response_id, reply.position, status, 0, 0, PositionSource.MEASURED, 1.0)
+
+    @property
+    def reply_is_in_output(self) -> bool:
+        """The speaker holds a stream of the present reply that it was not told to stop."""
+        return self.is_in("buffering", "playing", "paused", "draining")
+
+    @property
+    def reply_is_audible(self) -> bool:
+        """The present reply is in the output and some of it has been rendered."""
+        output = self.context.output
+        return output is not None and output.started and self.reply_is_in_output
+
+
+def confirmed_units(units: tuple[UnitRange, ...], played_samples: int | None) -> int:
+    """How many whole units lie before the played position; an unknown position confirms none."""
+    if played_samples is None:
+        return 0
+    return sum(1 for unit in units if unit.end_sample <= played_samples)
+
+
+def failed(response: Response | None, response_id: str) -> bool:
+    """Whether the response of that identity is known to have failed."""
+    return response is not None and response.response_id == response_id and response.outcome is Outcome.FAILED
