@@ -74,11 +74,7 @@ class BargeInRules(Rules):
     def interruption_is_rejected(self) -> bool:
         """A finished utterance that does not count, or that has to wait."""
         judgement = self.judgement
-        return (
-            judgement is not None
-            and judgement.verdict in (Verdict.DISMISSED, Verdict.DEFERRED)
-            and (self.is_in("paused") or self.source_of_fact is not InterruptionSource.SPEECH or self.turn_is_over())
-        )
+        return judgement is not None and judgement.verdict in (Verdict.DISMISSED, Verdict.DEFERRED)
 
     def turn_is_over(self) -> bool:
         """This fact ends the open turn, with everything said that will be said. Refined by the InputTurn region."""
@@ -123,13 +119,19 @@ class BargeInRules(Rules):
         self.decide("interruption_suspected")
 
     def reject_interruption(self) -> None:
+        """The utterance is over, or the alarm was false: a paused reply goes on."""
         judgement = self.judgement
-        source = self.source_of_fact or InterruptionSource.SPEECH
+        reason = judgement.reason if judgement is not None else "false_alarm"
         self.cancel_timer(TimerKind.FALSE_ALARM)
-        self.publish(
-            InterruptionRejected(source, judgement.reason if judgement else "false_alarm"), reply=self.context.response
-        )
+        self.publish(InterruptionRejected(InterruptionSource.SPEECH, reason), reply=self.context.response)
         self.decide("interruption_rejected")
+
+    def refuse_interruption(self) -> None:
+        """Asked for, and not now. Whatever speech has paused stays as it is."""
+        judgement, source = self.judgement, self.source_of_fact
+        assert judgement is not None
+        assert source is not None
+        self.publish(InterruptionRejected(source, judgement.reason), reply=self.context.response)
 
     def invalidate_output(self, reason: str) -> None:
         """The core of every transaction that silences a reply. The only place where the output epoch moves.
@@ -168,7 +170,8 @@ class BargeInRules(Rules):
     def source_of_fact(self) -> InterruptionSource | None:
         """In whose name this fact may interrupt."""
         if self.fired is not None:
-            return InterruptionSource.SPEECH if self.fired.kind is TimerKind.FINALIZATION else None
+            ends_a_turn = self.fired.kind in (TimerKind.FINALIZATION, TimerKind.TURN_LIMIT)
+            return InterruptionSource.SPEECH if ends_a_turn else None
         fact = self.fact
         if isinstance(fact, SpeechStarted) and fact.authority is TurnAuthority.MANUAL:
             return InterruptionSource.BUTTON

@@ -22,10 +22,9 @@ from .errors import ErrorScope, ScopedError
 from .facts import CloseRequested, ConnectionFailed, ConnectionLost, ConnectionReady
 from .published import SessionClosed, SessionClosing, SessionReady, SessionReconnecting, StreamError, TurnDropped
 
-INTERRUPTING_EVENTS = (
-    "speech_started speech_progressed transcript_updated segment_finalized turn_ended recognition_closed "
-    "finalization_timed_out button_pressed provider_interrupted client_cancelled text_submitted"
-)
+SPEAKING = "speech_started speech_progressed transcript_updated segment_finalized"
+HAVING_SPOKEN = "turn_ended recognition_closed finalization_timed_out turn_limit_reached"
+ASKING = "button_pressed provider_interrupted client_cancelled text_submitted"
 
 
 _GIVEN_UP = {
@@ -58,9 +57,10 @@ class Connection(Compound, name="Connection"):
     closed.from_(closing, event="shutdown_timed_out", on="finish_closing")
 
     # Barge-in: judged here once, carried through Generation and Playback by `interrupted`.
-    ready.to(None, event=INTERRUPTING_EVENTS, cond="interruption_is_accepted", before="carry_out_interruption")
-    ready.to(None, event=INTERRUPTING_EVENTS, cond="interruption_is_suspected", on="suspect_interruption")
-    ready.to(None, event=INTERRUPTING_EVENTS, cond="interruption_is_rejected", on="reject_interruption")
+    ready.to(None, event=f"{SPEAKING} {HAVING_SPOKEN} {ASKING}", cond="interruption_is_accepted", before="carry_out_interruption")
+    ready.to(None, event=SPEAKING, cond="interruption_is_suspected", on="suspect_interruption")
+    ready.to(None, event=HAVING_SPOKEN, cond="interruption_is_rejected", on="reject_interruption")
+    ready.to(None, event=ASKING, cond="interruption_is_rejected", on="refuse_interruption")
     ready.to(None, event="false_alarm_elapsed", on="reject_interruption")
     # A reply that cannot go on: the same transaction, asked for by another region.
     ready.to(None, event="generation_stalled", before="give_up_reply")
@@ -206,8 +206,8 @@ class ConnectionRules(BargeInRules):
         assert isinstance(fact, CloseRequested)
         self.context.closing_reason = fact.reason
         self.context.closing_error = fact.error
-        self.cancel_timers(TimerKind.CONNECT, TimerKind.BACKOFF)
         self.invalidate_output("closing")
+        self.cancel_timers(TimerKind.CONNECT, TimerKind.BACKOFF)
         self.start_timer(TimerKind.SHUTDOWN, self.policies.connection.shutdown_ms)
         self.publish(SessionClosing(fact.reason))
         self.decide("region_rested")

@@ -188,6 +188,8 @@ class Output:
     held: bool = False
     started: bool = False
     """A rendered sample was confirmed."""
+    rendering: bool = False
+    """Samples are being rendered; False before the first one and after an underrun."""
     underruns: int = 0
     failed: bool = False
     """Synthesis or the speaker failed before the end."""

@@ -76,7 +76,7 @@ class Playback(Compound, name="Playback"):
     buffering.to(None, event="playback_stalled", unless="output_is_broken", on="watch_output")
     paused.from_(buffering, playing, event="interruption_suspected", on="pause_output")
     draining.from_(paused, event="interruption_rejected", cond="end_is_known", on="resume_output")
-    playing.from_(paused, event="interruption_rejected", cond="was_rendered", on="resume_output")
+    playing.from_(paused, event="interruption_rejected", cond="was_rendering", on="resume_output")
     buffering.from_(paused, event="interruption_rejected", on="resume_output")
     buffering.to(None, event="playback_progressed", cond="is_this_stream", on="note_progress_of_output")
     playing.to(None, event="playback_progressed prebuffer_filled", cond="is_this_stream", on="note_progress_of_output")
@@ -145,8 +145,9 @@ class PlaybackRules(GenerationRules):
     def end_is_known(self) -> bool:
         return self.output.end_sample is not None
 
-    def was_rendered(self) -> bool:
-        return self.output.started
+    def was_rendering(self) -> bool:
+        """It was playing, not waiting for more audio, when it was paused."""
+        return self.output.rendering
 
     def output_is_broken(self) -> bool:
         """The speaker failed, or made no progress although it had something to play."""
@@ -216,6 +217,7 @@ class PlaybackRules(GenerationRules):
 
     def note_rendering(self) -> None:
         self._take_position()
+        self.change_output(rendering=True)
         self.watch_output()
 
     def note_progress_of_output(self) -> None:
@@ -257,7 +259,7 @@ class PlaybackRules(GenerationRules):
 
     def note_underrun(self) -> None:
         self._take_position()
-        self.change_output(underruns=self.output.underruns + 1)
+        self.change_output(underruns=self.output.underruns + 1, rendering=False)
         self.watch_output()
         self.publish(PlaybackStarved(self.output.underruns), stream_id=self.output.stream_id)
 
