@@ -139,7 +139,7 @@ class Chart(Generic[ContextT]):
         try:
             event = self._begin(fact)
             chart.send(event)
-            actions = self._finish(tuple(sorted(chart.emitted, key=lambda action: PRIORITY[type(action)])))
+            actions = self._finish(tuple(sorted(chart.emitted, key=lambda action: PRIORITY.get(type(action), 0))))
         except Exception as error:
             chart.current_state_value = configuration
             chart.context = before.context
