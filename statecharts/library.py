@@ -2,9 +2,12 @@
 
 The library's internals are partly untyped; this module is the boundary behind which everything is.
 
-Two engines run the same declarations. `IndexedEngine` selects transitions through an index of (leaf, event), because
-selection is about half of a step's cost in a chart without eventless transitions; `LibraryEngine` keeps the library's
-own scan. A test drives both with the same facts and finds them equal.
+Two engines run the same declarations. `LibraryEngine` is the library as it is. `IndexedEngine` keeps its queues and its
+run-to-completion loop, and looks up what the library works out anew at every step: which transitions an event may
+take in a leaf, and which leaves result. That is possible because the charts here have no eventless transitions, no
+entry or exit actions, and no transition that leaves its region, which `Anatomy` checks once a class. A property test
+drives both engines with the same facts and finds the same actions, leaves and contexts; `benchmarks/chart.py` shows
+what each costs.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -13,24 +16,28 @@ own scan. A test drives both with the same facts and finds them equal.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 from statemachine import State, StateChart
 from statemachine.engines.sync import SyncEngine
+from statemachine.event_data import TriggerData
 from statemachine.orderedset import OrderedSet
 
 from .errors import ChartError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from statemachine.event_data import TriggerData
+    from statemachine.callbacks import CallbackSpec
+    from statemachine.event import Event
     from statemachine.transition import Transition
 
 Guard = tuple[str, bool]
 """A guard's method name and the value it must have."""
+Rule = Callable[[Any], Any]
+"""A guard or an action: a method of the chart class, called with the chart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +75,25 @@ class TakenTransition:
     event: str
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A transition line as the indexed engine takes it: the functions to call, in order, and the leaf that results."""
+
+    transition: Transition
+    guards: tuple[tuple[Rule, bool], ...]
+    before: tuple[Rule, ...]
+    on: tuple[Rule, ...]
+    region: int
+    """Place of its region among the regions."""
+    leaf: str | None
+    """The atomic state it ends in; None: it stays."""
+
+
 class Anatomy:
-    """What a declared chart consists of, computed once a class."""
+    """What a declared chart consists of, computed once a class. Raises `ChartError` for what the charts do not use."""
 
     def __init__(self, definition: type[StateChart[Any]]) -> None:
+        self._definition = definition
         self.states = tuple(_walk(definition))
         atomic = [state for state in self.states if state.is_atomic]
         self.leaf_order = {state.id: place for place, state in enumerate(atomic)}
@@ -80,27 +102,88 @@ class Anatomy:
         for state in atomic:
             self.region_order.setdefault(region_of(state), len(self.region_order))
         self.described: dict[int, DeclaredTransition] = {}
-        self.index: dict[tuple[str, str], list[tuple[Transition, tuple[Guard, ...]]]] = {}
+        self.index: dict[tuple[str, str], tuple[Row, ...]] = {}
+        """By leaf and event, the rows to try, in order: inner states first, then as declared."""
+        self.named_events: dict[str, Event] = {str(event): event for event in definition._events}
+        self._configurations: dict[tuple[str, ...], OrderedSet[Any]] = {}
+        rows: dict[int, Row] = {}
         for state in self.states:
+            self._check_state(state)
             for transition in state.transitions:
                 if not transition.initial:
-                    self._check(transition)
+                    self._check_transition(transition)
                     self.described[id(transition)] = _describe(transition)
+                    rows[id(transition)] = self._row(transition)
         for leaf in atomic:
             for owner in (leaf, *leaf.ancestors()):
                 for transition in owner.transitions:
-                    if transition.initial:
-                        continue
-                    for event in transition.events:
-                        self.index.setdefault((leaf.id, str(event)), []).append((transition, _guards_of(transition)))
+                    for event in () if transition.initial else transition.events:
+                        key = (leaf.id, str(event))
+                        self.index[key] = (*self.index.get(key, ()), rows[id(transition)])
+        self.initial_leaves = tuple(
+            leaf.id for leaf in atomic if all(s.initial or _is_region(s) for s in (leaf, *leaf.ancestors()))
+        )
 
-    @staticmethod
-    def _check(transition: Transition) -> None:
+    def _check_state(self, state: State) -> None:
+        if state.parallel and state.parent is not None:
+            raise ChartError(f"{state.id} is parallel inside another state: regions are always active here")
+        for grouper in (state.enter, state.exit, state.invoke):
+            self._check_unbound(state.id, grouper)
+
+    def _check_transition(self, transition: Transition) -> None:
         if transition.is_eventless:
             raise ChartError(f"{transition} has no event: eventless transitions are not used")
         target = transition.target
         if target is not None and region_of(target) != region_of(transition.source):
             raise ChartError(f"{transition} leaves its region")
+        for group in (transition.before, transition.on, transition.after, transition.validators):
+            used = group in (transition.before, transition.on)
+            self._check_unbound(str(transition), (spec for spec in group if spec.is_convention or not used))
+
+    def _check_unbound(self, where: str, specs: Iterable[CallbackSpec]) -> None:
+        """Callbacks are bound by name, in `before` and `on`; one found by its name alone would run unseen."""
+        for spec in specs:
+            if not spec.is_convention or hasattr(self._definition, spec.attr_name):
+                raise ChartError(f"{where}: {spec.attr_name} would run there by the library's naming convention")
+
+    def _row(self, transition: Transition) -> Row:
+        target = transition.target
+        return Row(
+            transition=transition,
+            guards=tuple((self._rule(name), wanted) for name, wanted in _guards_of(transition)),
+            before=tuple(self._rule(name) for name in _actions_of(transition.before)),
+            on=tuple(self._rule(name) for name in _actions_of(transition.on)),
+            region=self.region_order[region_of(transition.source)],
+            leaf=None if target is None else _initial_leaf(target).id,
+        )
+
+    def _rule(self, name: str) -> Rule:
+        rule = getattr(self._definition, name, None)
+        if not isinstance(rule, FunctionType):
+            raise ChartError(f"{self._definition.__name__} has no method {name!r}, which a transition line names")
+        return rule
+
+    def configuration_of(self, leaves: tuple[str, ...]) -> OrderedSet[Any]:
+        """The library's configuration of these leaves: shared, never changed. Raises `ChartError` for unknown ones."""
+        configuration = self._configurations.get(leaves)
+        if configuration is None:
+            configuration = self._configurations[leaves] = self._build_configuration(leaves)
+        return configuration
+
+    def _build_configuration(self, leaves: tuple[str, ...]) -> OrderedSet[Any]:
+        unknown = [leaf for leaf in leaves if leaf not in self.leaf_order]
+        if unknown:
+            raise ChartError(f"{unknown[0]!r} is no atomic state of {self._definition.__name__}")
+        regions = [self.region_order[region_of(self._definition.states_map[leaf])] for leaf in leaves]
+        if regions != list(range(len(self.region_order))):
+            raise ChartError(f"{'/'.join(leaves)} is not one leaf a region, in order, of {self._definition.__name__}")
+        values: OrderedSet[Any] = OrderedSet()
+        for leaf in leaves:
+            state = self._definition.states_map[leaf]
+            for ancestor in reversed(list(state.ancestors())):
+                values.add(ancestor.value)
+            values.add(state.value)
+        return values
 
     def declared_states(self) -> tuple[DeclaredState, ...]:
         """Every state, parents before children."""
@@ -126,8 +209,16 @@ class Anatomy:
         return frozenset(event for _, event in self.index)
 
 
-class ObservedEngine(SyncEngine):
-    """The library's engine, telling the chart what it takes."""
+class LibraryEngine(SyncEngine):
+    """The library's own engine, telling the chart what it takes."""
+
+    def take(self, event: str) -> None:
+        """Run one macrostep."""
+        self.sm.send(event)
+
+    def join(self, event: str) -> None:
+        """Add an internal event to the macrostep that is running."""
+        self.sm.raise_(event)
 
     def microstep(self, transitions: list[Transition], trigger_data: TriggerData) -> Any:  # noqa: ANN401 - the library's
         """As the library does it: in the order of the regions, and remembered."""
@@ -140,29 +231,68 @@ class ObservedEngine(SyncEngine):
         return result
 
 
-class LibraryEngine(ObservedEngine):
-    """Selection by the library's own scan."""
+class IndexedEngine(SyncEngine):
+    """The same by table, around the library's queues and loop."""
 
+    def take(self, event: str) -> None:
+        """Run one macrostep."""
+        known = cast("Any", self.sm).anatomy.named_events.get(event)
+        if known is not None:
+            self.put(TriggerData(machine=self.sm, event=known))
+            self.processing_loop()
 
-class IndexedEngine(ObservedEngine):
-    """Selection by table, for charts whose transitions never leave their region and always have an event."""
+    def join(self, event: str) -> None:
+        """Add an internal event to the macrostep that is running."""
+        known = cast("Any", self.sm).anatomy.named_events.get(event)
+        if known is not None:
+            self.put(TriggerData(machine=self.sm, event=known), internal=True)
 
-    def select_eventless_transitions(self, trigger_data: TriggerData) -> OrderedSet[Any]:
-        """There are none: `Anatomy` refuses a chart that has one."""
-        return OrderedSet()
+    def start(self, **_: object) -> None:
+        """Nothing is called on the way into the first configuration."""
+        anatomy = cast("Any", self.sm).anatomy
+        self.sm.current_state_value = anatomy.configuration_of(anatomy.initial_leaves)
 
-    def select_transitions(self, trigger_data: TriggerData) -> OrderedSet[Any]:
-        """The first enabled transition of each active leaf, in the order of the regions."""
+    def select_eventless_transitions(self, trigger_data: TriggerData) -> Any:  # noqa: ANN401 - the library's
+        """There are none."""
+        return ()
+
+    def select_transitions(self, trigger_data: TriggerData) -> Any:  # noqa: ANN401 - rows, for the library to hand on
+        """The first enabled row of each active leaf, in the order of the regions."""
         chart = cast("Any", self.sm)
-        index = chart.anatomy.index
+        index: dict[tuple[str, str], tuple[Row, ...]] = chart.anatomy.index
         event = str(trigger_data.event)
-        enabled: OrderedSet[Any] = OrderedSet()
+        enabled: list[Row] = []
         for leaf in chart.leaves:
-            for transition, guards in index.get((leaf, event), ()):
-                if all(bool(getattr(chart, name)()) is wanted for name, wanted in guards):
-                    enabled.add(transition)
+            for row in index.get((leaf, event), ()):
+                if _is_enabled(row, chart):
+                    enabled.append(row)
                     break
         return enabled
+
+    def microstep(self, transitions: Any, trigger_data: TriggerData) -> None:  # noqa: ANN401 - rows, as selected
+        """Every `before`, then every `on`, each in the order of the regions; then the configuration moves, at once."""
+        chart = cast("Any", self.sm)
+        rows: list[Row] = transitions
+        chart.note_taken(tuple(row.transition for row in rows), str(trigger_data.event))
+        for row in rows:
+            for action in row.before:
+                action(chart)
+        for row in rows:
+            for action in row.on:
+                action(chart)
+        leaves = list(chart.leaves)
+        for row in rows:
+            if row.leaf is not None:
+                leaves[row.region] = row.leaf
+        chart.leaves = tuple(leaves)
+        chart.current_state_value = chart.anatomy.configuration_of(chart.leaves)
+
+
+def _is_enabled(row: Row, chart: object) -> bool:
+    for guard, wanted in row.guards:  # noqa: SIM110 - the hottest line of a chart, and `all` costs a generator
+        if bool(guard(chart)) is not wanted:
+            return False
+    return True
 
 
 def region_of(state: State) -> str:
@@ -172,19 +302,6 @@ def region_of(state: State) -> str:
         if parent.parallel:
             return child.id
     return lineage[-1].id
-
-
-def configuration_of(definition: type[StateChart[Any]], leaves: tuple[str, ...]) -> OrderedSet[Any]:
-    """The library's full configuration of these leaves. Raises `ChartError` for an unknown one."""
-    values: OrderedSet[Any] = OrderedSet()
-    for leaf in leaves:
-        state = definition.states_map.get(leaf)
-        if state is None or not state.is_atomic:
-            raise ChartError(f"{leaf!r} is no atomic state of {definition.__name__}")
-        for ancestor in reversed(list(state.ancestors())):
-            values.add(ancestor.value)
-        values.add(state.value)
-    return values
 
 
 def _walk(definition: type[StateChart[Any]]) -> Iterator[State]:
@@ -201,13 +318,27 @@ def _guards_of(transition: Transition) -> tuple[Guard, ...]:
     return tuple((str(spec.func), spec.expected_value is not False) for spec in transition.cond)
 
 
+def _actions_of(group: Iterable[CallbackSpec]) -> tuple[str, ...]:
+    return tuple(str(spec.func) for spec in group if not spec.is_convention)
+
+
+def _initial_leaf(state: State) -> State:
+    """Where entering `state` ends."""
+    while not state.is_atomic:
+        state = next(child for child in state.states if child.initial)
+    return state
+
+
+def _is_region(state: State) -> bool:
+    return state.parent is None or state.parent.parallel
+
+
 def _describe(transition: Transition) -> DeclaredTransition:
-    actions = (spec for group in (transition.before, transition.on) for spec in group if not spec.is_convention)
     return DeclaredTransition(
         region=region_of(transition.source),
         source=transition.source.id,
         events=tuple(str(event) for event in transition.events),
         target=transition.target.id if transition.target is not None else None,
         guards=tuple(name if wanted else f"not {name}" for name, wanted in _guards_of(transition)),
-        actions=tuple(str(spec.func) for spec in actions),
+        actions=(*_actions_of(transition.before), *_actions_of(transition.on)),
     )

@@ -47,7 +47,7 @@ class Rules(ChartDefinition):
 
     def is_in(self, *leaves: str) -> bool:
         """Whether one of these leaf states is active, as of the start of the microstep."""
-        active = self.configuration_values
+        active = self.leaves
         return any(leaf in active for leaf in leaves)
 
     def mint(self, kind: str) -> str:
