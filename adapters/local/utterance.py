@@ -29,7 +29,7 @@ class Utterance:
     """Grows in one thread (`append`), is listened to in another (`listen`, `speech`)."""
 
     def __init__(self, probability: SpeechProbability, margin_ms: float = 200.0) -> None:
-        """`margin_ms`: kept before the first and after the last voiced hop; with 400 Whisper errs more than with 200."""
+        """`margin_ms`: kept before the first and after the last voiced hop; Whisper errs more with 400."""
         self._probability = probability
         self._margin = SPEECH_FORMAT.samples_for_ms(margin_ms)
         self._lock = threading.Lock()

@@ -1,0 +1,22 @@
+"""A story that is long enough to be interrupted: more than a minute and a half when spoken."""
+
+STORY = (
+    "Once upon a time, in a small town by the sea, there lived an old clockmaker named Oren. "
+    "His shop stood at the end of the harbour, and every wall of it was covered with clocks. "
+    "There were tall clocks that spoke like church bells, and tiny clocks that whispered. "
+    "But the one he loved best was a brass clock with a little bird inside. "
+    "Every hour the bird came out, looked around the shop, and sang a song that nobody had taught it. "
+    "One winter night a storm came over the water, and the wind blew out every lamp in the town. "
+    "The ships could not see the harbour, and the people stood on the shore and listened to the waves. "
+    "Oren wound the brass clock as far as it would go, and carried it up the hill to the old lighthouse. "
+    "He set it on the window sill and opened the shutters. "
+    "At midnight the bird came out, and it sang louder than the wind. "
+    "Far away, the captain of the first ship heard the song and turned his wheel towards it. "
+    "The second ship followed the first, and the third followed the second. "
+    "By morning every ship was safe, and the sea lay as flat as a mirror. "
+    "The people climbed the hill to thank the clockmaker, and they found him asleep beside the window. "
+    "The bird was sitting on his shoulder, and for the first time it was quiet. "
+    "From that day on the town set all of its clocks by the bird, and they were never late again. "
+    "And when the wind is strong and the night is dark, people say that you can still hear it sing. "
+    "That is the end of the story."
+)
