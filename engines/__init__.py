@@ -1,0 +1,23 @@
+"""Engines: what carries out the chart's decisions over ports, and owns the tasks that doing so takes.
+
+`Session` runs one conversation; `CascadeEngine` is its middle for a recogniser, a model and a synthesiser; `ports` is what
+adapters implement.
+"""
+
+from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts
+from .history import History, MemoryHistory
+from .session import Closed, Session
+from .tools import Tool, ToolError
+
+__all__ = [
+    "AudioDevice",
+    "AudioLink",
+    "CascadeEngine",
+    "CascadePorts",
+    "Closed",
+    "History",
+    "MemoryHistory",
+    "Session",
+    "Tool",
+    "ToolError",
+]

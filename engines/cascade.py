@@ -1,0 +1,305 @@
+"""The cascade engine: recogniser, model and synthesiser as separate ports, one device with a microphone and a speaker.
+
+It carries out what the chart decides by handing each action to the part that can: `Listening` (microphone, recognition),
+`Replying` (model, synthesis, records) and the output gate. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import anyio
+
+from ..audio.voice_activity import SpeechProbability, VoiceActivitySettings
+from ..statecharts import actions as do
+from ..statecharts.capabilities import Capabilities
+from ..statecharts.errors import ErrorScope, ScopedError
+from ..statecharts.facts import (
+    ConnectionFailed,
+    ConnectionLost,
+    ConnectionReady,
+    Fact,
+    PlaybackDrained,
+    PlaybackProgressed,
+    PlaybackStopped,
+    PrebufferFilled,
+    StreamFact,
+    Underrun,
+)
+from .engine import Desk
+from .history import History, MemoryHistory
+from .listening import Listening
+from .output_gate import OutputGate
+from .ports import Microphone, Recognizer, Responder, Speaker, Synthesizer
+from .replying import Replying
+from .reports import (
+    PortError,
+    RenderingDrained,
+    RenderingProgressed,
+    RenderingStarted,
+    RenderingStarved,
+    RenderingStopped,
+    SpeakerLost,
+    SpeakerReport,
+)
+from .tools import Tool
+
+CONNECT_TIMEOUT_S = 20.0
+CLOSE_TIMEOUT_S = 2.0
+
+
+class AudioLink(Protocol):
+    """One live session with the device: exactly one microphone and one speaker."""
+
+    @property
+    def microphone(self) -> Microphone: ...
+    @property
+    def speaker(self) -> Speaker: ...
+    async def aclose(self) -> None: ...
+
+
+class AudioDevice(Protocol):
+    """Where live sessions with the device come from."""
+
+    async def connect(self) -> AudioLink:
+        """Raises `PortError`; never falls back to another device."""
+        ...
+
+
+@dataclass(frozen=True)
+class CascadePorts:
+    """Everything a cascade needs of the world."""
+
+    device: AudioDevice
+    recognizer: Recognizer
+    responder: Responder
+    synthesizer: Synthesizer
+    voice_activity: SpeechProbability
+    history: History = field(default_factory=MemoryHistory)
+    tools: tuple[Tool, ...] = ()
+    system_prompt: str | None = None
+    voice_activity_settings: VoiceActivitySettings | None = None
+
+
+class CascadeEngine:
+    """One conversation over separate recogniser, model and synthesiser."""
+
+    def __init__(self, ports: CascadePorts) -> None:
+        self.ports = ports
+        self.gate = OutputGate()
+        self._desk: Desk | None = None
+        self._listening: Listening | None = None
+        self._replying: Replying | None = None
+        self._link: AudioLink | None = None
+        self._link_scope: anyio.CancelScope | None = None
+        self._handlers: dict[type[do.Action], Callable[..., None]] = {}
+
+    @property
+    def desk(self) -> Desk:
+        """The session; there from `attach` on."""
+        assert self._desk is not None
+        return self._desk
+
+    @property
+    def history(self) -> History:
+        return self.ports.history
+
+    def attach(self, desk: Desk) -> None:
+        ports = self.ports
+        self._desk = desk
+        self._listening = listening = Listening(
+            desk, ports.recognizer, ports.voice_activity, ports.voice_activity_settings
+        )
+        self._replying = replying = Replying(
+            desk,
+            ports.responder,
+            ports.synthesizer,
+            self.gate,
+            ports.history,
+            tools=ports.tools,
+            system_prompt=ports.system_prompt,
+        )
+        self._handlers = {
+            do.StopPlayback: self._stop_playback,
+            do.PausePlayback: self._pause,
+            do.ResumePlayback: self._resume,
+            do.ReleaseOutput: self._release,
+            do.OpenOutput: replying.open_output,
+            do.FinishOutput: replying.finish_output,
+            do.StartGeneration: replying.start,
+            do.ContinueGeneration: replying.go_on,
+            do.CancelGeneration: replying.cancel,
+            do.CancelSynthesis: replying.cancel_speech,
+            do.ExecuteTool: replying.execute,
+            do.CancelTools: replying.cancel_tools,
+            do.RecordToolOutcome: replying.record_tool,
+            do.RecordResponse: replying.record_response,
+            do.RecordDelivery: replying.record_delivery,
+            do.StoreUserTurn: replying.store_turn,
+            do.StartRecognition: listening.start,
+            do.FinishRecognition: listening.finish,
+            do.CancelRecognition: listening.cancel,
+            do.TranscribeRecording: listening.transcribe,
+            do.Connect: self._connect,
+            do.Disconnect: self._disconnect,
+            do.RecordInterruption: _ignore,
+            do.TruncateContext: _ignore,
+        }
+
+    def carry_out(self, action: do.Action) -> None:
+        self._handlers[type(action)](action)
+
+    async def aclose(self) -> None:
+        """Release device, recogniser, model and synthesiser."""
+        await self._drop_link()
+        for port in (self.ports.recognizer, self.ports.responder, self.ports.synthesizer):
+            with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
+                await port.aclose()
+        await self.ports.history.flush()
+
+    # -- the speaker -----------------------------------------------------------------------------------------------
+
+    def _stop_playback(self, action: do.StopPlayback) -> None:
+        self.gate.invalidate_before(action.before_epoch, action.reason)
+
+    def _pause(self, action: do.PausePlayback) -> None:
+        if self._link is not None:
+            self._link.speaker.pause(action.stream_id)
+
+    def _resume(self, action: do.ResumePlayback) -> None:
+        if self._link is not None:
+            self._link.speaker.resume(action.stream_id)
+
+    def _release(self, action: do.ReleaseOutput) -> None:
+        if self._link is not None:
+            self._link.speaker.release(action.stream_id)
+
+    # -- the connection --------------------------------------------------------------------------------------------
+
+    def _connect(self, action: do.Connect) -> None:
+        self.desk.start_task(self._run_link, name=f"device session {action.stamp.session_epoch}.{action.attempt}")
+
+    def _disconnect(self, action: do.Disconnect) -> None:
+        if self._link_scope is not None:
+            self._link_scope.cancel()
+
+    async def _run_link(self) -> None:
+        """One device session, from connecting to its loss."""
+        try:
+            with anyio.fail_after(CONNECT_TIMEOUT_S):
+                await self._drop_link()
+                await self._prepare()
+                link = await self.ports.device.connect()
+        except PortError as failure:
+            self.desk.report(ConnectionFailed(at=self._now, error=failure.error))
+            return
+        except TimeoutError:
+            self.desk.report(ConnectionFailed(at=self._now, error=_not_connected()))
+            return
+        async with self._hold(link) as tasks:
+            assert self._listening is not None
+            self.desk.report(ConnectionReady(at=self._now, capabilities=self._capabilities(link)))
+            tasks.start_soon(self._listening.listen, link.microphone)
+            await self._follow_speaker(link.speaker)
+
+    async def _prepare(self) -> None:
+        """Everything that takes long, before the user is told that the session is ready."""
+        await self.ports.recognizer.prepare()
+        await self.ports.responder.prepare()
+        await self.ports.synthesizer.prepare()
+
+    @asynccontextmanager
+    async def _hold(self, link: AudioLink) -> AsyncGenerator[anyio.abc.TaskGroup]:
+        assert self._replying is not None
+        async with anyio.create_task_group() as tasks:
+            self._link, self._link_scope = link, tasks.cancel_scope
+            self._replying.speaker = link.speaker
+            self.gate.attach(link.speaker, self.desk.conversation.context.output_epoch)
+            try:
+                yield tasks
+            finally:
+                tasks.cancel_scope.cancel()
+                if self._link is link:
+                    self._replying.speaker = None
+                    self.gate.detach()
+                    await self._drop_link()
+
+    async def _drop_link(self) -> None:
+        link, self._link = self._link, None
+        if link is not None:
+            with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
+                await link.aclose()
+
+    def _capabilities(self, link: AudioLink) -> Capabilities:
+        ports = self.ports
+        return Capabilities(
+            recognizer=ports.recognizer.capabilities,
+            responder=ports.responder.capabilities,
+            synthesizer=ports.synthesizer.capabilities,
+            speaker=link.speaker.capabilities,
+            degradations=_degradations(ports),
+        )
+
+    async def _follow_speaker(self, speaker: Speaker) -> None:
+        async for report in speaker.reports():
+            self.desk.report(receipt_to_fact(report, self._now))
+
+    @property
+    def _now(self) -> int:
+        return self.desk.clock.now_ns()
+
+
+_RECEIPTS: dict[type[SpeakerReport], type[StreamFact]] = {
+    RenderingStarted: PrebufferFilled,
+    RenderingProgressed: PlaybackProgressed,
+    RenderingStarved: Underrun,
+    RenderingDrained: PlaybackDrained,
+    RenderingStopped: PlaybackStopped,
+}
+
+
+def receipt_to_fact(report: SpeakerReport, at: int) -> Fact:
+    """The chart's fact for what the speaker reported."""
+    if isinstance(report, SpeakerLost):
+        return ConnectionLost(at=at, error=report.error)
+    position = report.position
+    kind = _RECEIPTS[type(report)]
+    return kind(
+        at=at,
+        output_epoch=report.output_epoch,
+        stream_id=report.stream_id,
+        accepted_samples=position.accepted_samples,
+        submitted_samples=position.submitted_samples,
+        played_samples=position.played_samples,
+        source=position.source,
+        confidence=position.confidence,
+    )
+
+
+def _degradations(ports: CascadePorts) -> tuple[str, ...]:
+    """What does not stream, said out loud."""
+    found: list[str] = []
+    if not ports.recognizer.capabilities.interim:
+        found.append("recognizer: final transcripts only, no live captions")
+    if not ports.responder.capabilities.text_deltas:
+        found.append("responder: whole replies only, speech begins late")
+    if not ports.synthesizer.capabilities.incremental_pcm:
+        found.append("synthesizer: one sentence at a time, first audio waits for the whole sentence")
+    return tuple(found)
+
+
+def _not_connected() -> ScopedError:
+    return ScopedError(
+        "connect_timed_out",
+        "connection",
+        ErrorScope.SESSION,
+        f"device and models did not come up within {CONNECT_TIMEOUT_S:.0f} s",
+        retryable=True,
+    )
+
+
+def _ignore(action: do.Action) -> None:
+    """Nothing to carry out: a cascade's model holds no context, and interruptions are published."""
