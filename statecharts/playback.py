@@ -15,14 +15,18 @@ and goes on by itself.
 
 from __future__ import annotations
 
-from .actions import FinishOutput, OpenOutput, PausePlayback, ReleaseOutput, ResumePlayback
+from dataclasses import replace
+
+from .actions import CancelSynthesis, FinishOutput, OpenOutput, PausePlayback, ReleaseOutput, ResumePlayback
 from .context import Output, TimerKind, UnitRange
 from .declaration import Compound, State
 from .facts import (
     AudioEnded,
     AudioStarted,
     OutputFact,
+    PlaybackDrained,
     PlaybackStopped,
+    PrebufferFilled,
     SpeakerFailed,
     SpeechUnitSynthesized,
     StreamFact,
@@ -88,6 +92,7 @@ class Playback(Compound, name="Playback"):
 ANYWHERE = (
     ("speech_unit_synthesized", "is_of_the_reply", "note_unit"),
     ("playback_stopped", "is_awaited_receipt", "settle_receipt"),
+    ("playback_drained", "is_awaited_receipt", "settle_receipt"),
     ("stop_receipt_timed_out", "is_awaited_receipt", "settle_without_receipt"),
     ("session_closed", "receipts_are_awaited", "settle_all_without_receipt"),
 )
@@ -131,10 +136,10 @@ class PlaybackRules(GenerationRules):
         return isinstance(fact, StreamFact) and output is not None and fact.stream_id == output.stream_id
 
     def something_was_rendered(self) -> bool:
-        """More than before: `playing` is never claimed for audio that nobody hears."""
+        """More than before, or nobody can tell how much: `playing` is never claimed for audio that nobody hears."""
         fact = self.fact
         assert isinstance(fact, StreamFact)
-        return (fact.played_samples or 0) > (self.output.played_samples or 0)
+        return fact.played_samples is None or fact.played_samples > (self.output.played_samples or 0)
 
     def is_held(self) -> bool:
         return self.output.held
@@ -221,10 +226,11 @@ class PlaybackRules(GenerationRules):
         self.watch_output()
 
     def note_progress_of_output(self) -> None:
-        before = self.output.played_samples
+        fact, before = self.fact, self.output.played_samples
+        assert isinstance(fact, StreamFact)
         self._take_position()
         output = self.output
-        if output.played_samples != before or self.is_in("paused"):
+        if fact.played_samples is None or output.played_samples != before or self.is_in("paused"):
             self.watch_output()
         self.publish(
             PlaybackMoved(output.accepted_samples, output.submitted_samples, output.played_samples, output.source),
@@ -235,17 +241,20 @@ class PlaybackRules(GenerationRules):
         """Positions only grow; the first rendered sample begins the playback of the reply."""
         fact, output = self.fact, self.output
         assert isinstance(fact, StreamFact)
-        played = output.played_samples if fact.played_samples is None else fact.played_samples
-        if output.played_samples is not None:
-            played = max(played or 0, output.played_samples)
+        told, source = fact.played_samples, fact.source
+        if told is None and isinstance(fact, PlaybackDrained):
+            told, source = output.end_sample, PositionSource.ESTIMATED
+        known = output.played_samples
+        played = known if told is None else max(told, known or 0)
         self.change_output(
             accepted_samples=max(output.accepted_samples, fact.accepted_samples),
             submitted_samples=max(output.submitted_samples, fact.submitted_samples),
             played_samples=played,
-            source=fact.source if fact.played_samples is not None else output.source,
-            confidence=fact.confidence if fact.played_samples is not None else output.confidence,
+            source=output.source if told is None else source,
+            confidence=output.confidence if told is None else fact.confidence,
         )
-        if played and not output.started:
+        begins = bool(played) or (told is None and isinstance(fact, PrebufferFilled))
+        if begins and not output.started:
             position = self.next_position()
             self.change_output(started=True, position=position)
             self.change_reply(heard=True, position=position)
@@ -254,6 +263,8 @@ class PlaybackRules(GenerationRules):
     def note_unit(self) -> None:
         fact = self.fact
         assert isinstance(fact, SpeechUnitSynthesized)
+        if any(unit.unit_index == fact.unit_index for unit in self.reply.units):
+            return
         unit = UnitRange(fact.unit_index, fact.start_sample, fact.end_sample)
         self.change_reply(units=(*self.reply.units, unit))
 
@@ -303,6 +314,8 @@ class PlaybackRules(GenerationRules):
         else:
             if isinstance(fact, SynthesisFailed):
                 self.publish(StreamError(fact.error), reply=self.reply)
+            else:
+                self.emit(CancelSynthesis(self.stamp, self.reply.response_id, self.reply.output_epoch + 1))
             self.record_unheard(DeliveryStatus.FAILED)
         self.settle()
 
@@ -317,16 +330,7 @@ class PlaybackRules(GenerationRules):
 
     def stop_output(self) -> None:
         """Told to stop; the receipt will tell what was heard."""
-        output = Output(
-            stream_id=self.output.stream_id,
-            output_epoch=self.output.output_epoch,
-            response_id=self.output.response_id,
-            position=self.output.position,
-            units=self.reply.units,
-            end_sample=self.output.end_sample,
-            started=self.output.started,
-            failed=self.output.failed,
-        )
+        output = replace(self.output, units=self.reply.units)
         self.context.stopping = (*self.context.stopping, output)
         self.context.output = None
         self.cancel_timers(TimerKind.PLAYBACK, TimerKind.HOLD, TimerKind.FALSE_ALARM)
@@ -362,32 +366,40 @@ class PlaybackRules(GenerationRules):
     # -- receipts --------------------------------------------------------------------------------------------------
 
     def settle_receipt(self) -> None:
+        """Of the stop, or of a drain that the stop did not overtake."""
         fact = self.fact
-        assert isinstance(fact, PlaybackStopped)
-        if fact.played_samples is None:
-            self._settle(fact.stream_id, None, PositionSource.UNKNOWN, 0.0)
+        assert isinstance(fact, StreamFact)
+        output, reply = self._awaited(fact.stream_id), self.context.response
+        is_of_a_failed_reply = (
+            reply is not None and reply.response_id == output.response_id and reply.outcome is Outcome.FAILED
+        )
+        if isinstance(fact, PlaybackDrained) and not output.failed and not is_of_a_failed_reply:
+            played = output.end_sample if fact.played_samples is None else fact.played_samples
+            self._settle(output, DeliveryStatus.DELIVERED, played, fact.source, fact.confidence)
+        elif fact.played_samples is None:
+            self._settle_unknown(output)
         else:
-            self._settle(fact.stream_id, fact.played_samples, fact.source, fact.confidence)
+            self._settle(output, DeliveryStatus.INTERRUPTED, fact.played_samples, fact.source, fact.confidence)
 
     def settle_without_receipt(self) -> None:
-        self._settle(self.stream_in_question, None, PositionSource.UNKNOWN, 0.0)
+        self._settle_unknown(self._awaited(self.stream_in_question))
 
     def settle_all_without_receipt(self) -> None:
         for output in self.context.stopping:
-            self._settle(output.stream_id, None, PositionSource.UNKNOWN, 0.0)
+            self._settle_unknown(output)
 
-    def _settle(self, stream_id: int, played: int | None, source: PositionSource, confidence: float) -> None:
-        output = next(known for known in self.context.stopping if known.stream_id == stream_id)
+    def _awaited(self, stream_id: int) -> Output:
+        return next(known for known in self.context.stopping if known.stream_id == stream_id)
+
+    def _settle_unknown(self, output: Output) -> None:
+        """Nobody can tell where it stopped; what earlier receipts confirmed stays confirmed."""
+        self._settle(output, DeliveryStatus.UNKNOWN, None, PositionSource.UNKNOWN, 0.0)
+
+    def _settle(
+        self, output: Output, status: DeliveryStatus, played: int | None, source: PositionSource, confidence: float
+    ) -> None:
         self.context.stopping = tuple(known for known in self.context.stopping if known is not output)
-        self.cancel_timer(TimerKind.STOP_RECEIPT, str(stream_id))
-        status = DeliveryStatus.UNKNOWN if played is None else DeliveryStatus.INTERRUPTED
-        self.record_delivery(
-            output.response_id,
-            output.position,
-            status,
-            confirmed_units(output.units, played),
-            played,
-            source,
-            confidence,
-        )
+        self.cancel_timer(TimerKind.STOP_RECEIPT, str(output.stream_id))
+        units = confirmed_units(output.units, output.played_samples if played is None else played)
+        self.record_delivery(output.response_id, output.position, status, units, played, source, confidence)
         self.settle()

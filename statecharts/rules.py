@@ -10,7 +10,7 @@ from .context import Context, Output, Response, Timer, TimerKind, UnitRange
 from .identity import IdSource
 from .policies import Policies
 from .published import DeliveryRecorded, Payload
-from .values import DeliveryStatus, Outcome, PositionSource
+from .values import DeliveryStatus, PositionSource
 
 
 class Rules(ChartDefinition):
@@ -174,8 +174,3 @@ def confirmed_units(units: tuple[UnitRange, ...], played_samples: int | None) ->
     if played_samples is None:
         return 0
     return sum(1 for unit in units if unit.end_sample <= played_samples)
-
-
-def failed(response: Response | None, response_id: str) -> bool:
-    """Whether the response of that identity is known to have failed."""
-    return response is not None and response.response_id == response_id and response.outcome is Outcome.FAILED
