@@ -152,7 +152,8 @@ class BargeInRules(Rules):
             played = output.played_samples if output else 0
             source = output.source if output else PositionSource.MEASURED
             self.emit(TruncateContext(self.stamp, reply.response_id, played, source))
-        if not self.reply_is_in_output and reply.delivery is None:
+        awaits_receipt = any(output.response_id == reply.response_id for output in context.stopping)
+        if not self.reply_is_in_output and not awaits_receipt and reply.delivery is None:
             self.record_unheard(DeliveryStatus.INTERRUPTED)
         self.cancel_timers(TimerKind.SPEECH)
 

@@ -40,3 +40,7 @@ class ScopedError:
 
 class ChartError(Exception):
     """A programming error inside a chart: the macrostep was undone, nothing of it took effect."""
+
+
+class StepRefused(ChartError):
+    """Raised by an observer to have the macrostep undone that it was told of; `Chart.handle` passes it on as it is."""

@@ -119,9 +119,11 @@ class GenerationRules(InputTurnRules):
         return all(call.call_id != fact.call_id for call in self.reply.tools)
 
     def call_may_run(self) -> bool:
+        """Complete, valid, approved, and not under the identity of background work that is still open."""
         fact = self.fact
         assert isinstance(fact, ToolCallReady)
-        return fact.complete and fact.valid and fact.approved
+        is_taken = any(call.call_id == fact.call_id for call in self.context.background)
+        return fact.complete and fact.valid and fact.approved and not is_taken
 
     def is_open_call(self) -> bool:
         """Dispatched, and without an outcome; of this response or, in the background, of an older one."""
