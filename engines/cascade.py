@@ -1,13 +1,13 @@
 """The cascade engine: recogniser, model and synthesiser as separate ports, one device with a microphone and a speaker.
 
-It carries out what the chart decides by handing each action to the part that can: `Listening` (microphone, recognition),
-`Replying` (model, synthesis, records) and the output gate. It decides nothing.
+It carries out what the chart decides by handing each action to the part that can: `Listening` (microphone and
+recognition), `Replying` (model, synthesis, records) and the output gate. It decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,7 +16,6 @@ import anyio
 from ..audio.voice_activity import SpeechProbability, VoiceActivitySettings
 from ..statecharts import actions as do
 from ..statecharts.capabilities import Capabilities
-from ..statecharts.errors import ErrorScope, ScopedError
 from ..statecharts.facts import (
     ConnectionFailed,
     ConnectionLost,
@@ -47,7 +46,6 @@ from .reports import (
 )
 from .tools import Tool
 
-CONNECT_TIMEOUT_S = 20.0
 CLOSE_TIMEOUT_S = 2.0
 
 
@@ -58,14 +56,15 @@ class AudioLink(Protocol):
     def microphone(self) -> Microphone: ...
     @property
     def speaker(self) -> Speaker: ...
-    async def aclose(self) -> None: ...
 
 
 class AudioDevice(Protocol):
     """Where live sessions with the device come from."""
 
-    async def connect(self) -> AudioLink:
-        """Raises `PortError`; never falls back to another device."""
+    def connect(self) -> AbstractAsyncContextManager[AudioLink]:
+        """A session for the time of the block. Entering is bounded, raises `PortError`, and never falls back to
+        another device; leaving releases everything.
+        """
         ...
 
 
@@ -94,6 +93,7 @@ class CascadeEngine:
         self._listening: Listening | None = None
         self._replying: Replying | None = None
         self._link: AudioLink | None = None
+        self._link_left = anyio.Event()
         self._link_scope: anyio.CancelScope | None = None
         self._handlers: dict[type[do.Action], Callable[..., None]] = {}
 
@@ -154,7 +154,6 @@ class CascadeEngine:
 
     async def aclose(self) -> None:
         """Release device, recogniser, model and synthesiser."""
-        await self._drop_link()
         for port in (self.ports.recognizer, self.ports.responder, self.ports.synthesizer):
             with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
                 await port.aclose()
@@ -183,27 +182,21 @@ class CascadeEngine:
         self.desk.start_task(self._run_link, name=f"device session {action.stamp.session_epoch}.{action.attempt}")
 
     def _disconnect(self, action: do.Disconnect) -> None:
+        """Let go of a broken session; it is gone when `_run_link` has left it."""
         if self._link_scope is not None:
             self._link_scope.cancel()
 
     async def _run_link(self) -> None:
         """One device session, from connecting to its loss."""
-        try:
-            with anyio.fail_after(CONNECT_TIMEOUT_S):
-                await self._drop_link()
+        while self._link is not None:
+            await self._link_left.wait()
+        with anyio.CancelScope() as self._link_scope:
+            try:
                 await self._prepare()
-                link = await self.ports.device.connect()
-        except PortError as failure:
-            self.desk.report(ConnectionFailed(at=self._now, error=failure.error))
-            return
-        except TimeoutError:
-            self.desk.report(ConnectionFailed(at=self._now, error=_not_connected()))
-            return
-        async with self._hold(link) as tasks:
-            assert self._listening is not None
-            self.desk.report(ConnectionReady(at=self._now, capabilities=self._capabilities(link)))
-            tasks.start_soon(self._listening.listen, link.microphone)
-            await self._follow_speaker(link.speaker)
+                async with self.ports.device.connect() as link:
+                    await self._live(link, link.microphone, link.speaker)
+            except PortError as failure:
+                self.desk.report(ConnectionFailed(at=self._now, error=failure.error))
 
     async def _prepare(self) -> None:
         """Everything that takes long, before the user is told that the session is ready."""
@@ -211,27 +204,23 @@ class CascadeEngine:
         await self.ports.responder.prepare()
         await self.ports.synthesizer.prepare()
 
-    @asynccontextmanager
-    async def _hold(self, link: AudioLink) -> AsyncGenerator[anyio.abc.TaskGroup]:
+    async def _live(self, link: AudioLink, microphone: Microphone, speaker: Speaker) -> None:
+        """Listen and follow the speaker until the session is lost or let go."""
+        assert self._listening is not None
         assert self._replying is not None
-        async with anyio.create_task_group() as tasks:
-            self._link, self._link_scope = link, tasks.cancel_scope
-            self._replying.speaker = link.speaker
-            self.gate.attach(link.speaker, self.desk.conversation.context.output_epoch)
-            try:
-                yield tasks
-            finally:
-                tasks.cancel_scope.cancel()
-                if self._link is link:
-                    self._replying.speaker = None
-                    self.gate.detach()
-                    await self._drop_link()
-
-    async def _drop_link(self) -> None:
-        link, self._link = self._link, None
-        if link is not None:
-            with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-                await link.aclose()
+        self._link, self._link_left = link, anyio.Event()
+        self._replying.speaker = speaker
+        self.gate.attach(speaker, self.desk.conversation.context.output_epoch)
+        try:
+            async with anyio.create_task_group() as tasks:
+                self.desk.report(ConnectionReady(at=self._now, capabilities=self._capabilities(link)))
+                tasks.start_soon(self._listening.listen, microphone)
+                await self._follow_speaker(speaker)
+        finally:
+            self._link = None
+            self._replying.speaker = None
+            self.gate.detach()
+            self._link_left.set()
 
     def _capabilities(self, link: AudioLink) -> Capabilities:
         ports = self.ports
@@ -289,16 +278,6 @@ def _degradations(ports: CascadePorts) -> tuple[str, ...]:
     if not ports.synthesizer.capabilities.incremental_pcm:
         found.append("synthesizer: one sentence at a time, first audio waits for the whole sentence")
     return tuple(found)
-
-
-def _not_connected() -> ScopedError:
-    return ScopedError(
-        "connect_timed_out",
-        "connection",
-        ErrorScope.SESSION,
-        f"device and models did not come up within {CONNECT_TIMEOUT_S:.0f} s",
-        retryable=True,
-    )
 
 
 def _ignore(action: do.Action) -> None:

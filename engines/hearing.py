@@ -1,7 +1,7 @@
 """One utterance on its way to the recogniser: captured audio in, facts about words out.
 
-The life of it is the `Recognition` chart's. Audio is kept in one recording from the pre-roll on: what was not yet written
-is the pre-ready queue, the whole is what a failed recognition leaves to a batch attempt.
+The life of it is the `Recognition` chart's. Audio is kept in one recording from the pre-roll on: what was not yet
+written is the pre-ready queue, the whole is what a failed recognition leaves to a batch attempt.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What was said and what was heard: the records that the model's next context is made of.
 
-The chart decides what goes in, and where it stands: a reply stands where its *playback* began. Here the text belonging to
-those decisions is kept. What the model sees of an interrupted reply is what was delivered, and a marker.
+The chart decides what goes in, and where it stands: a reply stands where its *playback* began. Here the text belonging
+to those decisions is kept. What the model sees of an interrupted reply is what was delivered, and a marker.
 """
 
 from __future__ import annotations

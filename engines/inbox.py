@@ -44,7 +44,7 @@ class Inbox:
                     "inbox_full",
                     "connection",
                     ErrorScope.SESSION,
-                    f"{capacity} facts wait to be handled: the event loop is blocked, or an adapter reports without end",
+                    f"{capacity} facts wait to be handled: the event loop is blocked, or an adapter never stops reporting",
                 )
             )
         lane.append(fact)

@@ -1,9 +1,9 @@
 """The session: owns one conversation chart, its inbox, its timers and one task group, and carries out what is decided.
 
 Theory of operation. Facts come in through `report`, from wherever they were observed. One task takes them in order
-and gives each to the chart; what the chart decides is carried out in the order given, in the same breath, before anything
-else of the event loop runs - so that when a fact that interrupts has been handled, the speaker has been told.
-Carrying out never waits: whatever takes time becomes a task of the session's group, which reports its outcome as a fact.
+and gives each to the chart; what the chart decides is carried out in the order given, in the same breath, before
+anything else of the event loop runs - so that when a fact that interrupts has been handled, the speaker has been told.
+Carrying out never waits: what takes time becomes a task of the session's group, which reports its outcome as a fact.
 
 The session decides nothing about the conversation. `run` returns when the chart is closed, or has been cancelled from
 outside, and leaves no task and no open port behind.

@@ -1,8 +1,8 @@
 """From what the model writes to what is said: safe units of speech, cut as the text streams in.
 
-A unit ends at a sentence end, or at a paragraph. It never cuts a number, an abbreviation, a URL, a link, code or an open
-bracket of Markdown. Markup without sound is removed; code blocks are not spoken. The units' source ranges join to the whole
-text, so that what was heard can be told from what was written.
+A unit ends at a sentence end, or at a paragraph. It never cuts a number, an abbreviation, a URL, a link, code or an
+open bracket of Markdown. Markup without sound is removed; code blocks are not spoken. Each unit knows the range of the
+text it speaks, so that what was heard can be told from what was written.
 """
 
 from __future__ import annotations
@@ -14,47 +14,39 @@ from markdown_it.token import Token
 
 from .ports import SpeechUnit
 
-_ENDERS = ".!?…。！？"
+_CJK_ENDERS = "。\uff01\uff1f"
+_ENDERS = ".!?…" + _CJK_ENDERS
 _CLOSERS = "\"'”’)]»」』*_"
 _ABBREVIATIONS = frozenset(
     [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "st",
-        "sr",
-        "jr",
-        "vs",
-        "etc",
-        "e.g",
-        "i.e",
-        "no",
-        "vol",
-        "fig",
-        "approx",
-        "dept",
-        "est",
-        "inc",
-        "ltd",
-        "co",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "u.s",
-        "u.k",
-        "a.m",
-        "p.m",
+        *[
+            "mr",
+            "mrs",
+            "ms",
+            "dr",
+            "prof",
+            "st",
+            "sr",
+            "jr",
+            "vs",
+            "etc",
+            "e.g",
+            "i.e",
+            "no",
+            "vol",
+            "fig",
+            "approx",
+            "dept",
+            "est",
+            "inc",
+            "ltd",
+            "co",
+            "u.s",
+            "u.k",
+            "a.m",
+            "p.m",
+        ],
+        *["jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"],
     ]
 )
 _FENCE = re.compile(r"^(```|~~~)", re.MULTILINE)
@@ -110,9 +102,9 @@ class SpokenTextProjection:
         return None
 
     def _ends_sentence(self, text: str, place: int, end: int) -> bool:
-        if end < self._min_chars and text[place] not in "。！？":
+        if end < self._min_chars and text[place] not in _CJK_ENDERS:
             return False
-        if text[place] not in "。！？" and (end >= len(text) or not text[end].isspace()):
+        if text[place] not in _CJK_ENDERS and (end >= len(text) or not text[end].isspace()):
             return False
         if text[place] == ".":
             word = _LAST_WORD.search(text[:place])
