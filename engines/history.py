@@ -105,19 +105,28 @@ class MemoryHistory:
         """Nothing to wait for."""
 
 
-def messages_of(records: tuple[Record, ...], system: str | None = None) -> tuple[Message, ...]:
-    """The context the model sees: committed turns, and replies as they were delivered."""
+def messages_of(
+    records: tuple[Record, ...], system: str | None = None, *, continuing: Reply | None = None
+) -> tuple[Message, ...]:
+    """The context the model sees: committed turns, and replies as they were delivered.
+
+    `continuing` is the reply that is being made: it comes last, with what it wrote and called so far.
+    """
     messages: list[Message] = []
     if system:
         messages.append(Message("system", system))
     for record in records:
         if isinstance(record, UserTurn):
             messages.append(Message("user", record.text))
-        else:
+        elif continuing is None or record.response_id != continuing.response_id:
             messages.extend(_tool_messages(record))
             text = heard_text(record)
             if text:
                 messages.append(Message("assistant", text))
+    if continuing is not None:
+        if continuing.generated:
+            messages.append(Message("assistant", continuing.generated))
+        messages.extend(_tool_messages(continuing))
     return tuple(messages)
 
 

@@ -77,7 +77,7 @@ class Replying:
         """Begin an attempt; the first one of a response begins its speech too."""
         reply = self._replies.get(action.response_id)
         if reply is None:
-            reply = self._new_reply(action.response_id, action.run_id, action.output_epoch, action.stamp)
+            reply = self._new_reply(action)
         self._attempt(reply, action.attempt_id)
 
     def go_on(self, action: ContinueGeneration) -> None:
@@ -93,12 +93,15 @@ class Replying:
         else:
             self._desk.report(CancelAcknowledged(at=self._desk.clock.now_ns(), attempt_id=action.attempt_id))
 
-    def _new_reply(self, response_id: str, run_id: str, output_epoch: int, stamp: Stamp) -> LiveReply:
-        voicing = Voicing(self._desk, self._synthesizer, self._gate, response_id, output_epoch, stamp)
-        reply = LiveReply(Reply(response_id, run_id, position=0), ReplyText(), voicing)
+    def _new_reply(self, action: StartGeneration) -> LiveReply:
+        response_id = action.response_id
+        voicing = Voicing(self._desk, self._synthesizer, self._gate, response_id, action.output_epoch, action.stamp)
+        reply = LiveReply(Reply(response_id, action.run_id, action.position), ReplyText(), voicing)
         self._replies[response_id] = reply
         while len(self._replies) > KEPT_REPLIES:
             self._replies.pop(next(iter(self._replies)))
+        # From the first moment: a crash in the middle must leave a trace of what was begun.
+        self._history.store_reply(reply.record)
         if self.speaker is not None:
             self._desk.start_task(voicing.run, self.speaker, name=f"voicing {response_id}")
         return reply
@@ -107,7 +110,7 @@ class Replying:
         request = GenerationRequest(
             reply.record.response_id,
             attempt_id,
-            messages_of(self._context_of(reply), self._system_prompt),
+            messages_of(self._history.records(), self._system_prompt, continuing=reply.record),
             self._tools.definitions(),
         )
         attempt = Attempt(
@@ -121,11 +124,6 @@ class Replying:
         reply.attempt = attempt
         self._desk.start_task(attempt.run, name=f"attempt {attempt_id}")
 
-    def _context_of(self, reply: LiveReply) -> tuple[UserTurn | Reply, ...]:
-        """Everything that was said, and the calls of the present response so far."""
-        records = self._history.records()
-        return (*records, reply.record) if reply.record.tools else records
-
     def _append(self, reply: LiveReply, text: str) -> None:
         units = reply.text.append(text)
         self._desk.publish(TextAppended(text), response_id=reply.record.response_id)
@@ -138,6 +136,9 @@ class Replying:
         self._desk.publish(TextFinished(final), response_id=reply.record.response_id)
 
     def _speak(self, reply: LiveReply, units: list[SpeechUnit]) -> None:
+        if units:
+            reply.record = replace(reply.record, generated=reply.text.written)
+            self._history.store_reply(reply.record)
         for unit in units:
             reply.voicing.speak(unit)
 

@@ -222,6 +222,8 @@ class StartGeneration(Action):
     attempt_id: str
     turn_ids: tuple[str, ...]
     output_epoch: int
+    position: int
+    """Where the reply stands in the history unless its playback moves it."""
 
 
 @dataclass(frozen=True, slots=True)

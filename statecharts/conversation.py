@@ -69,8 +69,8 @@ class Configuration:
 class Conversation(Chart[Context]):
     """A running conversation chart.
 
-    `session_epoch` and `output_epoch` are the first ones used; an embedder that restarts passes higher ones than ever
-    before, so that no epoch is reused.
+    `session_epoch` and `output_epoch` are the first ones used, `position` the last history position that is taken; an
+    embedder that restarts passes higher ones than ever before, so that no epoch is reused.
     """
 
     def __init__(
@@ -81,16 +81,22 @@ class Conversation(Chart[Context]):
         ids: IdSource | None = None,
         session_epoch: int = 1,
         output_epoch: int = 1,
+        position: int = 0,
         selection: Selection = "indexed",
         definition: type[ConversationChart] = ConversationChart,
     ) -> None:
-        context = Context(conversation_id, session_epoch=session_epoch, output_epoch=output_epoch)
+        context = Context(conversation_id, session_epoch=session_epoch, output_epoch=output_epoch, positions=position)
         self._definition = definition(context, policies or Policies(), ids or SeededIds(conversation_id), selection)
         super().__init__(self._definition)
 
     @property
     def policies(self) -> Policies:
         return self._definition.policies
+
+    @property
+    def ids(self) -> IdSource:
+        """What mints its identities."""
+        return self._definition.ids
 
     @property
     def configuration(self) -> Configuration:

@@ -193,7 +193,13 @@ class GenerationRules(InputTurnRules):
         self.start_timer(TimerKind.PROGRESS, self.policies.generation.stall_ms)
         self.emit(
             StartGeneration(
-                self.stamp, reply.run_id, reply.response_id, reply.attempt_id, reply.turn_ids, reply.output_epoch
+                self.stamp,
+                reply.run_id,
+                reply.response_id,
+                reply.attempt_id,
+                reply.turn_ids,
+                reply.output_epoch,
+                reply.position,
             )
         )
         self.publish(ResponseStarted(reply.attempts), reply=reply, turn_id=reply.turn_ids[-1])
