@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from statemachine import StateChart
 
 from .actions import PRIORITY, Action
-from .errors import ChartError
+from .errors import ChartError, StepRefused
 from .facts import Fact
 from .library import (
     Anatomy,
@@ -132,6 +132,11 @@ class Chart(Generic[ContextT]):
         self._observers: list[Callable[[Step[ContextT]], None]] = []
 
     @property
+    def definition(self) -> type[ChartDefinition]:
+        """The declared chart that this one runs."""
+        return type(self._chart)
+
+    @property
     def context(self) -> ContextT:
         """The present context. Read it; only the chart writes it."""
         return self._chart.context
@@ -161,7 +166,7 @@ class Chart(Generic[ContextT]):
         except BaseException as error:
             chart.context = before.context
             chart.put_back(before.leaves)
-            if not isinstance(error, Exception):
+            if not isinstance(error, Exception) or isinstance(error, StepRefused):
                 raise
             raise ChartError(f"{type(fact).__name__} was undone in {'/'.join(before.leaves)}: {error!r}") from error
         return actions
