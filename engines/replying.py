@@ -15,7 +15,6 @@ from ..statecharts.actions import (
     RecordDelivery,
     RecordResponse,
     RecordToolOutcome,
-    Stamp,
     StartGeneration,
     StoreUserTurn,
 )
