@@ -1,0 +1,169 @@
+"""Recording a running chart, at little cost to it, switched on and off at any time.
+
+Theory of operation. In the macrostep the recorder does one thing: it puts the step, which is immutable, into a bounded
+queue. Turning steps into lines and writing them happens in `flush`, which `run` calls now and then on a worker thread.
+When the queue is full - a disk that hangs - steps are counted and the trace says where they are missing and how it goes
+on. When the disk refuses, the recorder switches itself off, says so, and the conversation goes on.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from ... import __version__
+from ...statecharts.chart import Chart, Step
+from ...statecharts.traces import TraceEncoder
+from .trace_file import TraceFile, TraceLimits
+
+_KEY_BYTES = 32
+_LAST_FLUSH_S = 2.0
+"""How long the end of `run` waits for a disk."""
+
+
+class TraceWriteError(Exception):
+    """A trace could not be written; it is off since then. The text says why and how to go on."""
+
+
+class TraceRecorder:
+    """Records one chart to one file. `text_shown`: what people said is written as it is, instead of redacted.
+
+    `on_failure` is called, on the thread that flushed, when the recorder had to switch itself off.
+    """
+
+    def __init__(
+        self,
+        chart: Chart[Any],
+        path: Path | str,
+        *,
+        limits: TraceLimits | None = None,
+        text_shown: bool = False,
+        on_failure: Callable[[TraceWriteError], None] | None = None,
+    ) -> None:
+        self._chart = chart
+        self._path = Path(path)
+        self._limits = limits or TraceLimits()
+        self._on_failure = on_failure
+        key = None if text_shown else secrets.token_bytes(_KEY_BYTES)
+        self._encoder = TraceEncoder(chart, key, f"voicechart {__version__}")
+        self._queue: deque[tuple[int, Step[Any]]] = deque()
+        self._missing = 0
+        self._number = 0
+        self._file: TraceFile | None = None
+        self._ignore: Callable[[], None] | None = None
+        self._lock = Lock()
+        self.failure: TraceWriteError | None = None
+        """Why it is off, when that was not asked for."""
+        self.missing_steps = 0
+        """Macrosteps that came while the queue was full, since the recorder was made."""
+
+    @property
+    def is_on(self) -> bool:
+        return self._ignore is not None
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def start(self) -> None:
+        """Begin a new file with the next macrostep; a file of the same name is put aside. Idempotent."""
+        if self._ignore is None:
+            self.failure = None
+            self._ignore = self._chart.observe(self._note)
+
+    def stop(self) -> None:
+        """Write what is queued and close the file. Idempotent; writes to disk, so not for the hot path."""
+        self._detach()
+        self.flush()
+        with self._lock:
+            try:
+                self._end_with_gap()
+                self._close()
+            except OSError as error:
+                self._fail(error)
+
+    def flush(self) -> None:
+        """Write what is queued. May be called on any thread."""
+        with self._lock:
+            try:
+                while self._queue:
+                    self._write(*self._queue.popleft())
+                if self._file is not None:
+                    self._file.flush()
+            except OSError as error:
+                self._fail(error)
+
+    async def run(self, interval_ms: int = 250) -> None:
+        """Flush every `interval_ms` until cancelled, and once more then."""
+        try:
+            while True:
+                await anyio.sleep(interval_ms / 1_000)
+                if self._queue:
+                    await anyio.to_thread.run_sync(self.flush, abandon_on_cancel=True)
+        finally:
+            with anyio.move_on_after(_LAST_FLUSH_S, shield=True):
+                await anyio.to_thread.run_sync(self.flush, abandon_on_cancel=True)
+
+    def _note(self, step: Step[Any]) -> None:
+        if len(self._queue) >= self._limits.max_queued_steps:
+            self._missing += 1
+            self.missing_steps += 1
+            return
+        self._queue.append((self._missing, step))
+        self._missing = 0
+
+    def _write(self, missing: int, step: Step[Any]) -> None:
+        self._number += missing + 1
+        line = self._encoder.record(self._number, step).encode()
+        if self._file is None:
+            self._file = TraceFile(self._path, self._limits)
+            self._begin_file(step)
+        elif not self._file.has_room(line):
+            self._file.begin_anew()
+            self._begin_file(step)
+        elif missing:
+            self._file.append(self._encoder.gap(missing, self._number, step.before).encode())
+        self._file.append(line)
+
+    def _begin_file(self, step: Step[Any]) -> None:
+        assert self._file is not None
+        self._file.append(self._encoder.header(self._number, step.before).encode())
+
+    def _end_with_gap(self) -> None:
+        """Steps that came while the queue was full, and none after them."""
+        missing, self._missing = self._missing, 0
+        if missing and self._file is not None:
+            self._number += missing
+            self._file.append(self._encoder.gap(missing, self._number + 1, self._chart.snapshot()).encode())
+
+    def _fail(self, error: OSError) -> None:
+        self._detach()
+        self._queue.clear()
+        self.failure = TraceWriteError(
+            f"tracing to {self._path} was switched off: {error.strerror or error}. Make room or choose another place, "
+            "then switch it on again"
+        )
+        self.failure.__cause__ = error
+        try:
+            self._close()
+        except OSError:
+            self._file = None  # the same disk refuses the buffered rest; the failure is already told
+        if self._on_failure is not None:
+            self._on_failure(self.failure)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _detach(self) -> None:
+        ignore, self._ignore = self._ignore, None
+        if ignore is not None:
+            ignore()
