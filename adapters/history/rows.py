@@ -1,0 +1,62 @@
+"""Between rows of the store and the records of a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...engines.history import Delivery, Reply, ToolExchange, UserTurn
+from ...engines.ports import ToolRequest
+from ...statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
+
+
+def turn_of(row: tuple[Any, ...]) -> UserTurn:
+    """From turn_id, position, text, authority, revision."""
+    turn_id, position, text, authority, revision = row
+    return UserTurn(turn_id, position, text, TurnAuthority(authority), revision)
+
+
+def reply_of(row: tuple[Any, ...], calls: tuple[tuple[str, str, str, str | None, str], ...]) -> Reply:
+    """From the columns of `replies`, conversation and storing time apart, and those of its calls."""
+    response_id, run_id, position, generated, outcome, reason, *delivery = row
+    return Reply(
+        response_id,
+        run_id,
+        position,
+        generated,
+        Outcome(outcome) if outcome else None,
+        reason,
+        _delivery_of(delivery),
+        tuple(
+            ToolExchange(ToolRequest(call_id, name, arguments), ToolStatus(status) if status else None, output)
+            for call_id, name, arguments, status, output in calls
+        ),
+    )
+
+
+def _delivery_of(columns: list[Any]) -> Delivery | None:
+    status, text, units, played, source, confidence, at_ns = columns
+    if status is None:
+        return None
+    return Delivery(DeliveryStatus(status), text, units, played, PositionSource(source), confidence, at_ns)
+
+
+def reply_values(conversation_id: str, reply: Reply, stored_at: str) -> tuple[Any, ...]:
+    """All columns of `replies`."""
+    delivery = reply.delivery
+    return (
+        conversation_id,
+        reply.response_id,
+        reply.run_id,
+        reply.position,
+        reply.generated,
+        reply.outcome,
+        reply.reason,
+        delivery.status if delivery else None,
+        delivery.text if delivery else None,
+        delivery.units if delivery else None,
+        delivery.played_samples if delivery else None,
+        delivery.source if delivery else None,
+        delivery.confidence if delivery else None,
+        delivery.at_ns if delivery else None,
+        stored_at,
+    )

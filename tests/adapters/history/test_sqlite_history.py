@@ -1,0 +1,175 @@
+"""The durable history: what survives, what is settled after a crash, and what is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from voicechart.adapters.history import HistoryError, HistoryStore, SqliteHistory
+from voicechart.adapters.history.schema import MIGRATIONS, SCHEMA_VERSION
+from voicechart.engines.history import Delivery, Reply, ToolExchange, UserTurn
+from voicechart.engines.ports import ToolRequest
+from voicechart.statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
+
+TURN = UserTurn("turn-1", 1, "what time is it", TurnAuthority.VAD)
+DELIVERY = Delivery(DeliveryStatus.INTERRUPTED, "It is", 1, 4_000, PositionSource.MEASURED, 1.0, 7)
+CALL = ToolExchange(ToolRequest("call-1", "clock", "{}"), ToolStatus.COMPLETED, "noon")
+REPLY = Reply("response-1", "run-1", 2, "It is. Noon.", Outcome.CANCELLED, "interrupted", DELIVERY, (CALL,))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "history.sqlite3"
+
+
+def test_what_was_said_is_read_back_as_it_was_stored(path: Path) -> None:
+    with HistoryStore(path) as store:
+        history = SqliteHistory(store, "kitchen")
+        history.store_turn(TURN)
+        history.store_reply(REPLY)
+    with HistoryStore(path) as store:
+        assert store.records("kitchen") == (TURN, REPLY)
+
+
+def test_records_come_in_the_order_in_which_they_were_said(path: Path) -> None:
+    with HistoryStore(path) as store:
+        history = SqliteHistory(store, "kitchen")
+        history.store_turn(replace(TURN, turn_id="turn-2", position=3))
+        history.store_reply(REPLY)
+        history.store_turn(TURN)
+        assert [record.position for record in history.records()] == [1, 2, 3]
+
+
+def test_a_continued_turn_replaces_its_text_and_an_older_revision_does_not(path: Path) -> None:
+    with HistoryStore(path) as store:
+        history = SqliteHistory(store, "kitchen")
+        history.store_turn(TURN)
+        longer = replace(TURN, text="what time is it in Oslo", revision=2)
+        history.store_turn(longer)
+        history.store_turn(TURN)
+        assert history.records() == (longer,)
+
+
+def test_a_restart_never_reuses_an_epoch_or_a_position(path: Path) -> None:
+    with HistoryStore(path) as store:
+        first = SqliteHistory(store, "kitchen")
+        first.store_turn(TURN)
+        first.store_reply(REPLY)
+        second = SqliteHistory(store, "kitchen")
+    assert (first.start.session_epoch, first.start.output_epoch, first.start.position) == (1, 1, 0)
+    assert second.start.session_epoch == second.start.output_epoch == 1_000_001
+    assert second.start.position == 2
+
+
+def test_a_crash_leaves_the_delivery_unknown_and_runs_nothing_again(path: Path) -> None:
+    open_call = ToolExchange(ToolRequest("call-2", "lamp", "{}"))
+    with HistoryStore(path) as store:
+        crashed = SqliteHistory(store, "kitchen")
+        crashed.store_turn(TURN)
+        crashed.store_reply(Reply("response-1", "run-1", 2, "It is", tools=(open_call,)))
+        restarted = SqliteHistory(store, "kitchen")
+        _, reply = restarted.records()
+    assert restarted.start.recovered_replies == 1
+    assert isinstance(reply, Reply)
+    assert (reply.outcome, reply.reason) == (Outcome.FAILED, "process_ended")
+    assert reply.delivery is not None
+    assert (reply.delivery.status, reply.delivery.text) == (DeliveryStatus.UNKNOWN, "")
+    assert reply.tools[0].status is ToolStatus.UNKNOWN
+
+
+def test_what_was_settled_before_a_crash_stays_as_it_was(path: Path) -> None:
+    with HistoryStore(path) as store:
+        SqliteHistory(store, "kitchen").store_reply(REPLY)
+        restarted = SqliteHistory(store, "kitchen")
+        assert restarted.start.recovered_replies == 0
+        assert restarted.records() == (REPLY,)
+
+
+def test_conversations_are_listed_and_pruned_by_their_last_moment(path: Path) -> None:
+    with HistoryStore(path) as store:
+        SqliteHistory(store, "kitchen").store_turn(TURN)
+        (summary,) = store.conversations()
+        assert (summary.conversation_id, summary.turns, summary.replies) == ("kitchen", 1, 0)
+        assert store.prune(datetime.now(UTC) - timedelta(days=1)) == 0
+        assert store.prune(datetime.now(UTC) + timedelta(seconds=1)) == 1
+        assert store.conversations() == ()
+        assert store.records("kitchen") == ()
+
+
+def test_a_file_of_a_newer_version_is_refused_with_the_reason(path: Path) -> None:
+    HistoryStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    with pytest.raises(HistoryError, match=rf"schema version {SCHEMA_VERSION + 1}"):
+        HistoryStore(path)
+
+
+def test_a_file_of_every_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    for version in range(SCHEMA_VERSION):
+        path = tmp_path / f"{version}.sqlite3"
+        connection = sqlite3.connect(path)
+        for script in MIGRATIONS[:version]:
+            connection.executescript(script)
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.close()
+        with HistoryStore(path) as store:
+            SqliteHistory(store, "kitchen").store_turn(TURN)
+            assert store.records("kitchen") == (TURN,)
+
+
+def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
+    path.write_text("these are not the records you are looking for" * 100)
+    with pytest.raises(HistoryError, match="cannot be opened as a history"):
+        HistoryStore(path)
+
+
+def test_a_store_that_another_process_locks_is_refused_and_stays_whole(path: Path) -> None:
+    with HistoryStore(path) as store:
+        history = SqliteHistory(store, "kitchen")
+        blocker = sqlite3.connect(path, isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        with pytest.raises(HistoryError, match="could not be written"):
+            history.store_turn(TURN)
+        blocker.execute("ROLLBACK")
+        blocker.close()
+        history.store_turn(TURN)
+        assert history.records() == (TURN,)
+
+
+def test_a_killed_writer_leaves_everything_that_it_had_stored(path: Path) -> None:
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from voicechart.adapters.history import HistoryStore, SqliteHistory
+from voicechart.engines.history import UserTurn
+from voicechart.statecharts.values import TurnAuthority
+history = SqliteHistory(HistoryStore(Path({str(path)!r})), "kitchen")
+for number in range(1, 40):
+    history.store_turn(UserTurn(f"turn-{{number}}", number, "word " * number, TurnAuthority.VAD))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=30).returncode == -9
+    with HistoryStore(path) as store:
+        assert len(store.records("kitchen")) == 39
+
+
+@given(st.text(), st.text(), st.sampled_from(DeliveryStatus), st.one_of(st.none(), st.integers(0, 2**40)))
+def test_any_text_and_any_delivery_survive(said: str, heard: str, status: DeliveryStatus, played: int | None) -> None:
+    # A lone surrogate cannot come from a recogniser or a model over UTF-8, and SQLite has no way to keep one.
+    said, heard = (text.encode("utf-8", "replace").decode() for text in (said, heard))
+    delivery = Delivery(status, heard, 3, played, PositionSource.ESTIMATED, 0.5, 1)
+    reply = replace(REPLY, generated=said, delivery=delivery)
+    with HistoryStore(Path(":memory:")) as store:
+        history = SqliteHistory(store, "kitchen")
+        history.store_turn(replace(TURN, text=said))
+        history.store_reply(reply)
+        assert history.records() == (replace(TURN, text=said), reply)
