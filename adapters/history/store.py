@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from ...engines.history import Record, Reply, UserTurn
 from .errors import HistoryError
@@ -76,8 +77,9 @@ class HistoryStore:
         """Every conversation, newest first."""
         rows = self._read(
             """SELECT conversation_id, created_at,
-                      (SELECT max(stored_at) FROM (SELECT stored_at FROM turns t WHERE t.conversation_id = c.conversation_id
-                       UNION ALL SELECT stored_at FROM replies r WHERE r.conversation_id = c.conversation_id)),
+                      (SELECT max(stored_at) FROM (
+                         SELECT stored_at FROM turns t WHERE t.conversation_id = c.conversation_id UNION ALL
+                         SELECT stored_at FROM replies r WHERE r.conversation_id = c.conversation_id)),
                       (SELECT count(*) FROM turns t WHERE t.conversation_id = c.conversation_id),
                       (SELECT count(*) FROM replies r WHERE r.conversation_id = c.conversation_id)
                FROM conversations c ORDER BY created_at DESC, conversation_id"""
@@ -132,7 +134,7 @@ class HistoryStore:
             connection.executemany("DELETE FROM conversations WHERE conversation_id = ?", [(name,) for name in old])
         return len(old)
 
-    def _read(self, sql: str, *parameters: str) -> list[tuple[str, ...]]:
+    def _read(self, sql: str, *parameters: str) -> list[tuple[Any, ...]]:
         try:
             return self._connection.execute(sql, parameters).fetchall()
         except sqlite3.Error as error:
