@@ -86,7 +86,7 @@ class TraceRecorder:
             try:
                 self._end_with_gap()
                 self._close()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 self._fail(error)
 
     def flush(self) -> None:
@@ -97,7 +97,7 @@ class TraceRecorder:
                     self._write(*self._queue.popleft())
                 if self._file is not None:
                     self._file.flush()
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 self._fail(error)
 
     async def run(self, interval_ms: int = 250) -> None:
@@ -121,7 +121,7 @@ class TraceRecorder:
 
     def _write(self, missing: int, step: Step[Any]) -> None:
         self._number += missing + 1
-        line = self._encoder.record(self._number, step).encode()
+        line = self._encoder.record(self._number, step).encode("utf-8", "surrogatepass")
         if self._file is None:
             self._file = TraceFile(self._path, self._limits)
             self._begin_file(step)
@@ -129,27 +129,32 @@ class TraceRecorder:
             self._file.begin_anew()
             self._begin_file(step)
         elif missing:
-            self._file.append(self._encoder.gap(missing, self._number, step.before).encode())
+            self._file.append(self._encoder.gap(missing, self._number, step.before).encode("utf-8", "surrogatepass"))
         self._file.append(line)
 
     def _begin_file(self, step: Step[Any]) -> None:
         assert self._file is not None
-        self._file.append(self._encoder.header(self._number, step.before).encode())
+        self._file.append(self._encoder.header(self._number, step.before).encode("utf-8", "surrogatepass"))
 
     def _end_with_gap(self) -> None:
         """Steps that came while the queue was full, and none after them."""
         missing, self._missing = self._missing, 0
         if missing and self._file is not None:
             self._number += missing
-            self._file.append(self._encoder.gap(missing, self._number + 1, self._chart.snapshot()).encode())
+            self._file.append(
+                self._encoder.gap(missing, self._number + 1, self._chart.snapshot()).encode("utf-8", "surrogatepass")
+            )
 
-    def _fail(self, error: OSError) -> None:
+    def _fail(self, error: OSError | ValueError) -> None:
+        """The disk refused, or a fact of an embedder holds what a trace cannot."""
         self._detach()
         self._queue.clear()
-        self.failure = TraceWriteError(
-            f"tracing to {self._path} was switched off: {error.strerror or error}. Make room or choose another place, "
-            "then switch it on again"
-        )
+        off = f"tracing to {self._path} was switched off"
+        if isinstance(error, OSError):
+            advice = "Make room or choose another place, then switch it on again"
+            self.failure = TraceWriteError(f"{off}: {error.strerror or error}. {advice}")
+        else:
+            self.failure = TraceWriteError(f"{off}, because a macrostep cannot be written: {error}")
         self.failure.__cause__ = error
         try:
             self._close()

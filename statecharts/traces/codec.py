@@ -25,6 +25,7 @@ TextFilter = Callable[[str], str]
 """What becomes of every field that is named `text`: what people said or typed."""
 
 _FAMILIES: tuple[type[Any], ...] = (Fact, Action, Payload)
+_SCALARS = frozenset({NoneType, bool, int, float, str})
 _OWN_MODULES = f"{Fact.__module__.rpartition('.')[0]}."
 ValueT = TypeVar("ValueT")
 
@@ -35,31 +36,33 @@ class CodecError(ValueError):
 
 def encode(value: object, text: TextFilter | None = None) -> Json:
     """The JSON of a value. Raises `CodecError` for what is no value."""
-    if value is None or isinstance(value, bool | int | float):
-        return value
+    kind = type(value)
+    if kind in _SCALARS:
+        return cast("Json", value)
+    if kind is tuple or kind is list:
+        return [encode(item, text) for item in cast("tuple[object, ...]", value)]
+    if is_dataclass(kind):
+        return encode_fields(value, text)
     if isinstance(value, Enum):
         return encode(value.value)
-    if isinstance(value, str):
-        return value
-    if isinstance(value, tuple | list):
-        return [encode(item, text) for item in cast("tuple[object, ...]", value)]
-    if isinstance(value, frozenset | set):
-        return sorted((encode(item, text) for item in cast("frozenset[object]", value)), key=str)
-    if isinstance(value, dict):
+    if kind is dict:
         return cast("JsonObject", value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return encode_fields(value, text)
-    raise CodecError(f"{type(value).__qualname__} is no value that a trace can hold: {value!r}")
+    if isinstance(value, frozenset):
+        return sorted((encode(item, text) for item in cast("frozenset[object]", value)), key=str)
+    raise CodecError(f"{kind.__qualname__} is no value that a trace can hold: {value!r}")
 
 
 def encode_fields(value: object, text: TextFilter | None = None) -> JsonObject:
     """The JSON object of a dataclass, with its `type` when it belongs to a family."""
     kind = type(value)
-    encoded: JsonObject = {"type": _name_in_family(kind)} if issubclass(kind, _FAMILIES) else {}
-    for name in _names(kind):
+    name_in_family, names = _shape(kind)
+    encoded: JsonObject = {"type": name_in_family} if name_in_family else {}
+    for name in names:
         item = getattr(value, name)
-        filtered = text is not None and name == "text" and isinstance(item, str)
-        encoded[name] = text(item) if filtered and text is not None else encode(item, text)
+        if type(item) in _SCALARS:
+            encoded[name] = text(item) if name == "text" and text is not None and isinstance(item, str) else item
+        else:
+            encoded[name] = encode(item, text)
     return encoded
 
 
@@ -155,6 +158,12 @@ def _list(raw: Json, where: str) -> list[Json]:
     if not isinstance(raw, list):
         raise CodecError(f"{where}: {raw!r} is no list")
     return raw
+
+
+@cache
+def _shape(kind: type[Any]) -> tuple[str, tuple[str, ...]]:
+    """The name in its family ("" outside of one) and the names of the fields."""
+    return _name_in_family(kind) if issubclass(kind, _FAMILIES) else "", _names(kind)
 
 
 @cache

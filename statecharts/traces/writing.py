@@ -16,6 +16,8 @@ from .codec import JsonObject, TextFilter, encode, encode_fields
 from .records import FORMAT, VERSION, Gap, Record, Start, Taken
 from .redaction import Redactor, for_redacted
 
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 
 class TraceEncoder:
     """Writes the lines of one chart's trace. `key` of the redaction, at least 16 random bytes; None shows texts."""
@@ -53,7 +55,7 @@ class TraceEncoder:
 
     def recorded(self, number: int, step: Step[Any]) -> Record:
         """The record of one macrostep."""
-        text = self._text
+        text, text_of_actions = self._text, self._text_of_actions(step)
         return Record(
             number=number,
             at=step.fact.at,
@@ -72,7 +74,7 @@ class TraceEncoder:
                 for taken in step.taken
             ),
             delta=_delta(step, text),
-            actions=tuple(encode_fields(action, self._text_of_actions(step)) for action in step.actions),
+            actions=tuple(encode_fields(action, text_of_actions) for action in step.actions),
         )
 
     def _text_of_actions(self, step: Step[Any]) -> TextFilter | None:
@@ -114,4 +116,4 @@ def _turns(step: Step[Any]) -> tuple[Turn, ...]:
 
 
 def _line(value: JsonObject) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+    return _COMPACT.encode(value) + "\n"

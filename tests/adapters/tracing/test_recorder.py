@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -9,7 +10,7 @@ import pytest
 
 from voicechart.adapters.tracing import TraceLimits, TraceRecorder, TraceWriteError, read_trace
 from voicechart.statecharts import Conversation
-from voicechart.statecharts.facts import ButtonPressed, OpenRequested
+from voicechart.statecharts.facts import ButtonPressed, Fact, OpenRequested, TextSubmitted
 from voicechart.statecharts.traces import TraceError, replay
 
 Drive = Callable[[Conversation], None]
@@ -162,6 +163,35 @@ def test_a_place_that_cannot_be_written_is_told_the_same_way(tmp_path: Path, mak
     recorder.stop()
     assert recorder.failure is not None
     assert not recorder.is_on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorOpened(Fact):
+    """An embedder's own, with something in it that no trace can hold."""
+
+    by: object
+
+
+def test_a_fact_that_cannot_be_written_switches_the_recorder_off_and_is_named(
+    tmp_path: Path, make_conversation: Make
+) -> None:
+    conversation = make_conversation()
+    recorder = TraceRecorder(conversation, tmp_path / "trace.jsonl")
+    recorder.start()
+    conversation.handle(DoorOpened(at=1, by=object()))
+    recorder.flush()
+    assert not recorder.is_on
+    assert "object is no value that a trace can hold" in str(recorder.failure)
+
+
+def test_a_text_that_is_no_proper_unicode_is_kept(tmp_path: Path, make_conversation: Make) -> None:
+    conversation = make_conversation()
+    recorder = TraceRecorder(conversation, tmp_path / "trace.jsonl", text_shown=True)
+    recorder.start()
+    conversation.handle(TextSubmitted(at=1, text="cut \ud800 off"))
+    recorder.stop()
+    trace = read_trace(tmp_path / "trace.jsonl")
+    assert trace.record(1).fact["text"] == "cut \ud800 off"
 
 
 def test_a_recorder_that_failed_can_be_switched_on_again(tmp_path: Path, make_conversation: Make) -> None:
