@@ -142,6 +142,7 @@ class ConnectionRules(BargeInRules):
         policy = self.policies.connection
         delay_ms = min(policy.backoff_ms * 2 ** (self.context.connect_attempts - 1), policy.max_backoff_ms)
         delay_ms = max(delay_ms // 2 + self._jitter(delay_ms // 2), fact.error.retry_after_ms or 0)
+        delay_ms = min(delay_ms, policy.max_backoff_ms)
         self.start_timer(TimerKind.BACKOFF, delay_ms)
         self.publish(SessionReconnecting(self.context.connect_attempts, fact.error.code))
 

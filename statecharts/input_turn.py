@@ -40,6 +40,7 @@ from .published import (
     FallbackStarted,
     SegmentFrozen,
     SpeechBegan,
+    StreamDiscontinuity,
     StreamError,
     TranscriptChanged,
     TurnCommitted,
@@ -82,6 +83,8 @@ class InputTurn(Compound, name="Input turn"):
     hypothesis.to(None, event="recognition_closed", cond="is_open_recognition", on="close_recognition")
     committed.from_(speech, hypothesis, event="input_discontinuity", cond=["gap_invalidates_turn", "was_committed"], on="restore_turn")
     discarded.from_(speech, hypothesis, event="input_discontinuity", cond="gap_invalidates_turn", on="discard_turn")
+    speech.to(None, event="input_discontinuity", on="tell_gap")
+    hypothesis.to(None, event="input_discontinuity", on="tell_gap")
     speech.to(None, event="recognition_failed", cond=["is_open_recognition", "may_fall_back"], on="fall_back_to_recording")
     hypothesis.to(None, event="recognition_failed", cond=["is_open_recognition", "may_fall_back"], on="fall_back_to_recording")
     committed.from_(speech, hypothesis, event="recognition_failed", cond=["is_open_recognition", "was_committed"], on="restore_turn")
@@ -388,9 +391,15 @@ class InputTurnRules(ConnectionRules):
 
     def exceed_turn(self) -> None:
         """The user never pauses: the turn is ended for them."""
-        limit = "words" if self.limit_reached else "duration"
-        self.publish(TurnExceeded(limit), turn_id=self.turn.turn_id)
+        self._tell_limit()
         self._finish_recognitions(self.policies.turn.authority)
+
+    def _tell_limit(self) -> None:
+        """Once a turn: what comes after its end cannot exceed it."""
+        by_duration = self.fired is not None and self.fired.kind is TimerKind.TURN_LIMIT
+        if self.turn.ended_by is None and (by_duration or self.limit_reached):
+            limit = "duration" if by_duration else "words"
+            self.publish(TurnExceeded(limit), turn_id=self.turn.turn_id)
 
     def _finish_recognitions(self, authority: TurnAuthority) -> None:
         if self.turn.ended_by is not None:
@@ -400,6 +409,12 @@ class InputTurnRules(ConnectionRules):
         self.start_timer(TimerKind.FINALIZATION, self.policies.turn.finalization_ms)
         for recognition_id in self.turn.open_recognitions:
             self.emit(FinishRecognition(self.stamp, recognition_id))
+
+    def tell_gap(self) -> None:
+        """Audio was lost, whether or not the turn survives it."""
+        fact = self.fact
+        assert isinstance(fact, InputDiscontinuity)
+        self.publish(StreamDiscontinuity(fact.lost_ms), turn_id=self.turn.turn_id)
 
     def close_recognition(self) -> None:
         fact = self.fact
@@ -470,6 +485,9 @@ class InputTurnRules(ConnectionRules):
     def _leave_listening(self) -> None:
         """The turn is not open any more: close what served it and let a held reply speak."""
         fact = self.fact
+        self._tell_limit()
+        if isinstance(fact, InputDiscontinuity):
+            self.tell_gap()
         if isinstance(fact, RecognitionClosed | RecognitionFailed):
             self._note_closed(fact.recognition_id)
         recognizer_ended_it = isinstance(fact, TurnEnded) and bool(self.turn.open_recognitions)

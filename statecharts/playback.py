@@ -374,8 +374,11 @@ class PlaybackRules(GenerationRules):
             reply is not None and reply.response_id == output.response_id and reply.outcome is Outcome.FAILED
         )
         if isinstance(fact, PlaybackDrained) and not output.failed and not is_of_a_failed_reply:
-            played = output.end_sample if fact.played_samples is None else fact.played_samples
-            self._settle(output, DeliveryStatus.DELIVERED, played, fact.source, fact.confidence)
+            told = fact.played_samples is not None
+            played, source = (
+                (fact.played_samples, fact.source) if told else (output.end_sample, PositionSource.ESTIMATED)
+            )
+            self._settle(output, DeliveryStatus.DELIVERED, played, source, fact.confidence)
         elif fact.played_samples is None:
             self._settle_unknown(output)
         else:
