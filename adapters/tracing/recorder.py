@@ -121,7 +121,7 @@ class TraceRecorder:
 
     def _write(self, missing: int, step: Step[Any]) -> None:
         self._number += missing + 1
-        line = self._encoder.record(self._number, step).encode("utf-8", "surrogatepass")
+        line = _bytes(self._encoder.record(self._number, step))
         if self._file is None:
             self._file = TraceFile(self._path, self._limits)
             self._begin_file(step)
@@ -129,12 +129,12 @@ class TraceRecorder:
             self._file.begin_anew()
             self._begin_file(step)
         elif missing:
-            self._file.append(self._encoder.gap(missing, self._number, step.before).encode("utf-8", "surrogatepass"))
+            self._file.append(_bytes(self._encoder.gap(missing, self._number, step.before)))
         self._file.append(line)
 
     def _begin_file(self, step: Step[Any]) -> None:
         assert self._file is not None
-        self._file.append(self._encoder.header(self._number, step.before).encode("utf-8", "surrogatepass"))
+        self._file.append(_bytes(self._encoder.header(self._number, step.before)))
 
     def _end_with_gap(self) -> None:
         """Steps that came while the queue was full, and none after them."""
@@ -172,3 +172,8 @@ class TraceRecorder:
         ignore, self._ignore = self._ignore, None
         if ignore is not None:
             ignore()
+
+
+def _bytes(line: str) -> bytes:
+    """Also of a text that is no proper Unicode, which JSON readers take as it is."""
+    return line.encode("utf-8", "surrogatepass")
