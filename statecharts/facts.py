@@ -153,6 +153,8 @@ class TurnEnded(Fact):
 
     event: ClassVar[str] = "turn_ended"
     authority: TurnAuthority
+    speech_ended_at: int | None = None
+    """When the last sample of speech was captured, monotonic nanoseconds, where that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
