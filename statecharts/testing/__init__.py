@@ -6,7 +6,8 @@ be heard, and what reached the record. Nothing here sleeps, and nothing needs a 
 
 from .clockwork import HANDS_FREE, scripted_error
 from .ear import Ear
+from .reached import Reached
 from .record import Record
 from .script import ScriptedConversation
 
-__all__ = ["HANDS_FREE", "Ear", "Record", "ScriptedConversation", "scripted_error"]
+__all__ = ["HANDS_FREE", "Ear", "Reached", "Record", "ScriptedConversation", "scripted_error"]
