@@ -140,7 +140,9 @@ class ConnectionRules(BargeInRules):
         fact = self.fact
         assert isinstance(fact, ConnectionFailed)
         policy = self.policies.connection
-        delay_ms = min(policy.backoff_ms * 2 ** (self.context.connect_attempts - 1), policy.max_backoff_ms)
+        if self.context.timer(TimerKind.CONNECT) is None:
+            self.start_timer(TimerKind.CONNECT, policy.connect_ms)
+        delay_ms = min(policy.backoff_ms * 2 ** max(self.context.connect_attempts - 1, 0), policy.max_backoff_ms)
         delay_ms = max(delay_ms // 2 + self._jitter(delay_ms // 2), fact.error.retry_after_ms or 0)
         delay_ms = min(delay_ms, policy.max_backoff_ms)
         self.start_timer(TimerKind.BACKOFF, delay_ms)

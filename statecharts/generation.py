@@ -28,7 +28,15 @@ from .actions import (
 )
 from .context import Response, TimerKind, ToolCall
 from .declaration import Compound, State
-from .facts import AttemptFact, CancelAcknowledged, GenerationFailed, ToolCallReady, ToolFinished, UsageReported
+from .facts import (
+    AttemptFact,
+    CancelAcknowledged,
+    GenerationFailed,
+    StepCompleted,
+    ToolCallReady,
+    ToolFinished,
+    UsageReported,
+)
 from .input_turn import InputTurnRules
 from .published import (
     CancelConfirmed,
@@ -110,8 +118,10 @@ class GenerationRules(InputTurnRules):
         return out_of_patience or not self.is_in("speech", "hypothesis")
 
     def is_this_attempt(self) -> bool:
+        """Of the attempt that is at work; the one that a retry will start has said nothing yet."""
         fact, reply = self.fact, self.context.response
-        return isinstance(fact, AttemptFact) and reply is not None and reply.attempt_id == fact.attempt_id
+        is_present = isinstance(fact, AttemptFact) and reply is not None and reply.attempt_id == fact.attempt_id
+        return is_present and self.context.timer(TimerKind.RETRY) is None
 
     def is_new_call(self) -> bool:
         fact = self.fact
@@ -314,7 +324,7 @@ class GenerationRules(InputTurnRules):
         )
 
     def run_out_of_steps(self) -> None:
-        if isinstance(self.fact, ToolFinished):
+        if not isinstance(self.fact, StepCompleted):
             self.settle_call()
         self._end(Outcome.FAILED, "too_many_tool_steps")
         self._bound_speech()

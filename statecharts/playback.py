@@ -68,6 +68,7 @@ class Playback(Compound, name="Playback"):
     stopped.to(None, event="audio_ended synthesis_failed speech_stalled", cond="nothing_will_be_heard", on="end_unheard")
     playing.from_(buffering, event="prebuffer_filled", cond=["is_this_stream", "something_was_rendered"], on="note_rendering")
     buffering.to(None, event="floor_released hold_elapsed", cond="is_held", on="release_output")
+    draining.to(None, event="floor_released hold_elapsed", cond="is_held", on="release_output")
     buffering.from_(playing, event="underrun", cond=["is_this_stream", "more_will_come"], on="note_underrun")
     draining.from_(buffering, playing, event="audio_ended", cond="is_this_output", on="finish_output")
     paused.to(None, event="audio_ended", cond="is_this_output", on="finish_output")
@@ -78,6 +79,7 @@ class Playback(Compound, name="Playback"):
     stopped.from_(buffering, playing, draining, paused, event=BREAKS, cond="output_is_broken", on="break_output")
     stopped.from_(buffering, playing, draining, paused, event="playback_stopped", cond="stopped_by_itself", on="break_output")
     buffering.to(None, event="playback_stalled", unless="output_is_broken", on="watch_output")
+    draining.to(None, event="playback_stalled", unless="output_is_broken", on="watch_output")
     paused.from_(buffering, playing, event="interruption_suspected", on="pause_output")
     draining.from_(paused, event="interruption_rejected", cond="end_is_known", on="resume_output")
     playing.from_(paused, event="interruption_rejected", cond="was_rendering", on="resume_output")
@@ -256,7 +258,8 @@ class PlaybackRules(GenerationRules):
         begins = bool(played) or (told is None and isinstance(fact, PrebufferFilled))
         if begins and not output.started:
             position = self.next_position()
-            self.change_output(started=True, position=position)
+            self.cancel_timer(TimerKind.HOLD)
+            self.change_output(started=True, held=False, position=position)
             self.change_reply(heard=True, position=position)
             self.publish(PlaybackBegan(), reply=self.reply, stream_id=output.stream_id)
 

@@ -79,7 +79,7 @@ def playing_means_rendered(o: Observation) -> Iterator[str]:
     A speaker that cannot tell positions says so with None; its word that samples are rendered is taken.
     """
     output = o.after.output
-    if "playing" in o.active and output is not None and not (output.started and output.played_samples != 0):
+    if "playing" in o.active and output is not None and not output.started:
         yield f"stream {output.stream_id} is playing, and no sample of it was rendered"
     rendered = isinstance(o.fact, PrebufferFilled) and o.fact.played_samples != 0
     if "playing" in o.active and "buffering" in o.left and not rendered:
