@@ -174,11 +174,23 @@ class ConnectionRules(BargeInRules):
         """The session is gone: both epochs move before any region does anything."""
         context = self.context
         context.session_epoch += 1
-        unanswered = not context.reply_is_over and self.reply_is_unheard and not self.reply.has_side_effects
+        unanswered = self.reply_is_owed
         reason = self.reason_of_loss
         self.invalidate_output(reason)
         if unanswered and self.may_restart():
             self.requeue_reply()
+
+    @property
+    def reply_is_owed(self) -> bool:
+        """The reply was under way, nobody has heard it, nobody has called it off, and it left nothing behind."""
+        context, reply = self.context, self.context.response
+        return (
+            reply is not None
+            and not context.reply_is_over
+            and reply.output_epoch == context.output_epoch
+            and not reply.heard
+            and not reply.has_side_effects
+        )
 
     @property
     def reason_of_loss(self) -> str:
@@ -196,7 +208,7 @@ class ConnectionRules(BargeInRules):
         """The reply cannot go on: the same transaction as an interruption, without an interruption."""
         reason = self.fired.kind.value if self.fired is not None else "speaker_failed"
         stalled = self.fired is not None and self.fired.kind is TimerKind.PROGRESS
-        unanswered = stalled and self.reply_is_unheard and not self.reply.has_side_effects and self.may_restart()
+        unanswered = stalled and self.reply_is_owed and self.may_restart()
         self.invalidate_output(reason)
         if unanswered:
             self.requeue_reply()
