@@ -31,6 +31,7 @@ from .library import (
     Anatomy,
     DeclaredState,
     DeclaredTransition,
+    DirectEngine,
     IndexedEngine,
     LibraryEngine,
     TakenTransition,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from statemachine.transition import Transition
 
 ContextT = TypeVar("ContextT")
-Selection = Literal["indexed", "library"]
+Selection = Literal["indexed", "library", "direct"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,13 @@ class Step(Generic[ContextT]):
     actions: tuple[Action, ...]
 
 
+_ENGINES: dict[Selection, type[IndexedEngine | LibraryEngine]] = {
+    "indexed": IndexedEngine,
+    "library": LibraryEngine,
+    "direct": DirectEngine,
+}
+
+
 class ChartDefinition(StateChart[Any]):
     """Base of the declared charts. Not for users of a chart: they hold a `Chart`."""
 
@@ -88,7 +96,7 @@ class ChartDefinition(StateChart[Any]):
         self.leaves = self.active_leaves()
 
     def _get_engine(self) -> IndexedEngine | LibraryEngine:
-        self._runner = IndexedEngine(self) if self._selection == "indexed" else LibraryEngine(self)
+        self._runner = _ENGINES[self._selection](self)
         return self._runner
 
     def _register_callbacks(self, listeners: list[object]) -> None:

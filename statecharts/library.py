@@ -2,11 +2,11 @@
 
 The library's internals are partly untyped; this module is the boundary behind which everything is.
 
-Two engines run the same declarations. `LibraryEngine` is the library as it is. `IndexedEngine` keeps its queues and its
-run-to-completion loop, and looks up what the library works out anew at every step: which transitions an event may
+Three engines run the same declarations. `LibraryEngine` is the library as it is. `IndexedEngine` keeps its queues and
+its run-to-completion loop, and looks up what the library works out anew at every step: which transitions an event may
 take in a leaf, and which leaves result. That is possible because the charts here have no eventless transitions, no
 entry or exit actions, and no transition that leaves its region, which `Anatomy` checks once a class. A property test
-drives both engines with the same facts and finds the same actions, leaves and contexts; `benchmarks/chart.py` shows
+drives them all with the same facts and finds the same actions, leaves and contexts; `benchmarks/chart.py` shows
 what each costs.
 """
 
@@ -16,6 +16,7 @@ what each costs.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -258,9 +259,15 @@ class IndexedEngine(SyncEngine):
 
     def select_transitions(self, trigger_data: TriggerData) -> Any:  # noqa: ANN401 - rows, for the library to hand on
         """The first enabled row of each active leaf, in the order of the regions."""
-        chart = cast("Any", self.sm)
+        return self._rows_for(self.sm, str(trigger_data.event))
+
+    def microstep(self, transitions: Any, trigger_data: TriggerData) -> None:  # noqa: ANN401 - rows, as selected
+        """Every `before`, then every `on`, each in the order of the regions; then the configuration moves, at once."""
+        self._step(self.sm, transitions, str(trigger_data.event))
+
+    @staticmethod
+    def _rows_for(chart: Any, event: str) -> list[Row]:  # noqa: ANN401 - a chart of any context
         index: dict[tuple[str, str], tuple[Row, ...]] = chart.anatomy.index
-        event = str(trigger_data.event)
         enabled: list[Row] = []
         for leaf in chart.leaves:
             for row in index.get((leaf, event), ()):
@@ -269,11 +276,9 @@ class IndexedEngine(SyncEngine):
                     break
         return enabled
 
-    def microstep(self, transitions: Any, trigger_data: TriggerData) -> None:  # noqa: ANN401 - rows, as selected
-        """Every `before`, then every `on`, each in the order of the regions; then the configuration moves, at once."""
-        chart = cast("Any", self.sm)
-        rows: list[Row] = transitions
-        chart.note_taken(tuple(row.transition for row in rows), str(trigger_data.event))
+    @staticmethod
+    def _step(chart: Any, rows: list[Row], event: str) -> None:  # noqa: ANN401 - a chart of any context
+        chart.note_taken(tuple(row.transition for row in rows), event)
         for row in rows:
             for action in row.before:
                 action(chart)
@@ -286,6 +291,37 @@ class IndexedEngine(SyncEngine):
                 leaves[row.region] = row.leaf
         chart.leaves = tuple(leaves)
         chart.current_state_value = chart.anatomy.configuration_of(chart.leaves)
+
+
+class DirectEngine(IndexedEngine):
+    """The same table without the library's queues, for whoever takes millions of steps: the explorer.
+
+    It adds nothing but the order that the library's loop keeps: one event at a time, what it decided after it.
+    """
+
+    def __init__(self, sm: StateChart[Any]) -> None:
+        super().__init__(sm)
+        self._waiting: deque[str] = deque()
+
+    def take(self, event: str) -> None:
+        """Run one macrostep."""
+        chart = cast("Any", self.sm)
+        waiting = self._waiting
+        waiting.append(event)
+        while waiting:
+            present = waiting.popleft()
+            rows = self._rows_for(chart, present)
+            if rows:
+                self._step(chart, rows, present)
+
+    def join(self, event: str) -> None:
+        """Add an internal event to the macrostep that is running."""
+        self._waiting.append(event)
+
+    def clear(self) -> None:
+        """Forget what was decided and not yet taken."""
+        super().clear()
+        self._waiting.clear()
 
 
 def _is_enabled(row: Row, chart: object) -> bool:
