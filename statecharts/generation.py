@@ -187,6 +187,7 @@ class GenerationRules(InputTurnRules):
             output_epoch=self.context.output_epoch,
             position=self.next_position(),
             restarts=waiting.restarts,
+            interruptible=self.policies.interruption.interruptible,
         )
         self._start_attempt()
 

@@ -83,6 +83,8 @@ class JudgesInterruptions(Protocol):
     def false_alarm_ms(self) -> int: ...
     @property
     def full_duplex(self) -> bool: ...
+    @property
+    def interruptible(self) -> bool: ...
     def judge(self, evidence: Evidence) -> Judgement: ...
 
 
@@ -141,6 +143,8 @@ class InterruptionPolicy:
     """Words that did not interrupt expire after this long."""
     full_duplex: bool = False
     """The microphone stays open while the speaker plays: needs validated echo cancellation."""
+    interruptible: bool = True
+    """False switches interruption off: every reply is heard to its end, and what the user says meanwhile waits."""
 
     def __post_init__(self) -> None:
         _bounded("min_words", self.min_words, 1, 50)
