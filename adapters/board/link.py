@@ -178,7 +178,9 @@ class Link:
     async def _say_why_cancelled(self) -> None:
         if self._end is None:
             self._finish(EndCause.CLOSED_HERE, "this end was stopped", code="stopped")
-            self._control = deque([self._control.pop()])
+        # The sender was cancelled too, perhaps before it had sent the goodbye of an orderly `close`.
+        if self._control and isinstance(self._control[-1], Closing):
+            self._control = deque([self._control[-1]])
             self._send_head()
 
     def _send_head(self) -> None:
