@@ -43,13 +43,15 @@ class UserScript(Clockwork):
         self, text: str, segment: str = "1", *, revision: int | None = None, recognition_id: str | None = None
     ) -> tuple[Action, ...]:
         """A hypothesis; newer than all before unless a `revision` is given."""
-        self._revision += 1
+        if revision is None:
+            self._revision += 1
+            revision = self._revision
         return self.tell(
             TranscriptUpdated(
                 at=self.now_ns,
                 recognition_id=recognition_id or self.recognition_id,
                 segment_id=segment,
-                revision=self._revision if revision is None else revision,
+                revision=revision,
                 text=text,
             )
         )
