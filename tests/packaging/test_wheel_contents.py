@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NOT_PACKAGED = {"benchmarks", "diagrams", "docs", "examples", "requirements", "tests"}
+NOT_PACKAGED = {"benchmarks", "build", "diagrams", "dist", "docs", "examples", "out", "requirements", "tests"}
 NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "out", "*.egg-info", "__pycache__")
 
 
 def packages_on_disk() -> set[str]:
+    """Every folder with an `__init__.py`, by its import name; at the top, hidden folders and NOT_PACKAGED are left out."""
     folders = (init.parent.relative_to(ROOT).parts for init in ROOT.rglob("__init__.py"))
     return {
         ".".join(("voicechart", *parts))
         for parts in folders
-        if not any(part in NOT_PACKAGED or part in {"build", "dist", "out"} or part.startswith(".") for part in parts)
+        if not parts or not (parts[0].startswith(".") or parts[0] in NOT_PACKAGED)
     }
 
 
