@@ -17,7 +17,7 @@ NOT_COPIED = shutil.ignore_patterns(".*", "build", "dist", "out", "*.egg-info", 
 
 
 def packages_on_disk() -> set[str]:
-    """Every folder with an `__init__.py`, by its import name; at the top, hidden folders and NOT_PACKAGED are left out."""
+    """Every folder with an `__init__.py`, by its import name, but for what NOT_PACKAGED names at the top."""
     folders = (init.parent.relative_to(ROOT).parts for init in ROOT.rglob("__init__.py"))
     return {
         ".".join(("voicechart", *parts))
