@@ -239,7 +239,7 @@ class OutputOpening:
     """A new output stream. The speaker renders nothing until `prebuffer_ms` are queued (or the end is known)."""
 
     stream_id: int
-    """Positive, never reused in a session."""
+    """Positive, greater than every earlier one of the session."""
     output_epoch: int
     format: AudioFormat
     prebuffer_ms: int = 80

@@ -149,8 +149,8 @@ class PlaybackOffer(WireMessage):
     formats: tuple[WireFormat, ...] = Field(min_length=1)
     pause: bool = False
     position_source: PositionSource = PositionSource.ESTIMATED
-    queue_limit_ms: int = Field(default=1_000, ge=20, le=10_000)
-    queue_limit_bytes: int = Field(default=262_144, ge=4_096)
+    queue_limit_ms: int = Field(default=1_000, ge=1, le=10_000)
+    queue_limit_bytes: int = Field(default=262_144, ge=16)
 
 
 class CaptureOffer(WireMessage):

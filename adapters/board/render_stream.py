@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ...audio.errors import AudioFormatError
+from ...audio.errors import AudioFormatError, AudioSettingsError
 from ...audio.formats import AudioFormat, AudioFrame
 from ...audio.resampling import DownMix, TrackResampler
 from ...engines.ports import OutputOpening
@@ -23,11 +23,21 @@ class RenderRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class QueueLimits:
-    """How much one stream may hold before the device, by duration *and* by bytes, and how many streams there may be."""
+    """How much one stream may hold before the device, by duration *and* by bytes, and how many streams there may be.
+
+    Raises `AudioSettingsError` outside 1 to 10,000 ms, below 16 bytes (one sample of 8 channels) or below 1 stream.
+    """
 
     max_ms: int = 1_000
     max_bytes: int = 262_144
     max_streams: int = 8
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_ms <= 10_000 or self.max_bytes < 16 or self.max_streams < 1:
+            raise AudioSettingsError(
+                f"{self.max_ms} ms, {self.max_bytes} bytes and {self.max_streams} streams are outside the bounds of an "
+                "output queue; the usual limits are 1,000 ms, 262,144 bytes and 8 streams"
+            )
 
     def samples(self, audio_format: AudioFormat) -> int:
         """Both bounds in samples of `audio_format`: the smaller one."""

@@ -12,8 +12,8 @@ from anyio.abc import TaskStatus
 from ...audio.formats import SPEECH_FORMAT, AudioFormat, AudioFrame
 from ...audio.resampling import DownMix, ResamplingQuality, TrackResampler
 from ...audio.wav_reader import read_wav
+from ...engines.clock import LoopClock
 from ...engines.ports import Clock
-from .clock import AnyioClock
 from .devices import CaptureSink, DeviceLost
 
 
@@ -59,7 +59,7 @@ class WavMicrophone:
         self._frame_samples = audio_format.samples_for_ms(frame_ms)
         self._noise_rms = noise_rms
         self._random = np.random.default_rng(seed)
-        self._clock = clock or AnyioClock()
+        self._clock = clock or LoopClock()
         self._waiting: deque[Utterance] = deque()
         self._spoken_bytes = 0
         self._position = 0

@@ -12,9 +12,9 @@ from anyio.abc import TaskStatus
 from ...audio.errors import AudioWriteError
 from ...audio.formats import AudioFormat, AudioFrame
 from ...audio.wav_writer import MAX_DATA_BYTES, WavWriter
+from ...engines.clock import LoopClock
 from ...engines.ports import Clock
 from ...statecharts.values import PositionSource
-from .clock import AnyioClock
 from .devices import DeviceLost, RenderBlock, RenderSource
 from .notification import Notification
 
@@ -64,7 +64,7 @@ class WavSpeaker:
         self._hardware_quanta = hardware_ms // quantum_ms
         self._takes_back = takes_back
         self._max_data_bytes = max_data_bytes
-        self._clock = clock or AnyioClock()
+        self._clock = clock or LoopClock()
         self._writer: WavWriter | None = None
         self._source: RenderSource | None = None
         self._held: deque[RenderBlock] = deque()

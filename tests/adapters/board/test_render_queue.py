@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from voicechart.adapters.board.devices import RenderedSpan
 from voicechart.adapters.board.render_queue import RenderQueue, WriteOutcome
 from voicechart.adapters.board.render_stream import QueueLimits, RenderRefused
+from voicechart.audio.errors import AudioSettingsError
 from voicechart.audio.formats import AudioFormat, AudioFrame
 from voicechart.engines.ports import OutputOpening
 from voicechart.engines.reports import (
@@ -88,6 +89,14 @@ def test_the_byte_bound_rules_where_it_is_the_smaller_one() -> None:
     queue = RenderQueue(FORMAT, limits=QueueLimits(max_ms=1_000, max_bytes=20))
     queue.open(opening(1, held=True))
     assert queue.room_samples(1, 1) == 10
+
+
+@pytest.mark.parametrize(("max_ms", "max_bytes", "max_streams"), [(0, 16, 1), (10_001, 16, 1), (1, 15, 1), (1, 16, 0)])
+def test_limits_that_make_no_sense_are_refused_at_their_edges(max_ms: int, max_bytes: int, max_streams: int) -> None:
+    with pytest.raises(AudioSettingsError, match="the usual limits"):
+        QueueLimits(max_ms, max_bytes, max_streams)
+    assert QueueLimits(1, 16, 1)
+    assert QueueLimits(10_000, 16, 1)
 
 
 def test_only_so_many_streams_may_be_open() -> None:

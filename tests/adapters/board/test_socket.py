@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+import select
 import socket
 import stat
 from collections.abc import AsyncGenerator
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 import anyio
 import pytest
-from anyio.abc import ByteStream, TaskStatus
+from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 
 from voicechart.adapters.board import (
     BoardAudio,
@@ -43,6 +44,7 @@ from voicechart.adapters.board.messages import (
     FinishStream,
     InvalidateBefore,
     OpenStream,
+    PauseStream,
     Ping,
     PlaybackOffer,
     ServiceHello,
@@ -124,7 +126,7 @@ async def serving(
 class RawPeer:
     """Speaks the protocol by hand."""
 
-    def __init__(self, stream: ByteStream, peer: Side) -> None:
+    def __init__(self, stream: SocketStream, peer: Side) -> None:
         self.stream = stream
         self._encoder = FrameEncoder()
         self._decoder = FrameDecoder(peer)
@@ -164,7 +166,7 @@ async def raw_service(path: Path, greeting: ServiceHello) -> AsyncGenerator[list
     """A service that greets whoever comes, and then does what the test makes it do."""
     peers: list[RawPeer] = []
 
-    async def greet(stream: ByteStream) -> None:
+    async def greet(stream: SocketStream) -> None:
         async with stream:
             peer = RawPeer(stream, Side.CLIENT)
             await peer.until(ClientHello)
@@ -247,17 +249,32 @@ async def test_bad_bytes_close_one_connection_with_a_reason_while_another_plays_
         assert service.rendered[-1].end_sample == FORMAT.samples_for_ms(150)
 
 
-async def test_random_byte_strings_close_their_connections_and_nothing_else(tmp_path: Path) -> None:
+async def bombard(path: Path, strings: int) -> None:
+    """Open a connection for each random byte string; each must be closed with a reason."""
     chance = random.Random(5)
+    for _ in range(strings):
+        async with await anyio.connect_unix(path) as stream:
+            await stream.send(chance.randbytes(chance.randrange(1, 200)))
+            assert (await RawPeer(stream, Side.SERVICE).until_closed()).code == "protocol_violation"
+
+
+async def test_random_byte_strings_close_their_connections_and_nothing_else(tmp_path: Path) -> None:
     async with serving(tmp_path / "s") as service, BoardAudio.connect(service.path) as board:
         async with anyio.create_task_group() as group:
             group.start_soon(play, board.speaker, 300)
-            for _ in range(300):
-                async with await anyio.connect_unix(service.path) as stream:
-                    await stream.send(chance.randbytes(chance.randrange(1, 200)))
-                    peer = RawPeer(stream, Side.SERVICE)
-                    assert (await peer.until_closed()).code == "protocol_violation"
+            await bombard(service.path, 200)
         assert service.rendered[-1].end_sample == FORMAT.samples_for_ms(300)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_ten_thousand_random_byte_strings_harm_nobody_else(tmp_path: Path) -> None:
+    async with serving(tmp_path / "s") as service, BoardAudio.connect(service.path) as board:
+        await play(board.speaker, 100, stream_id=1)
+        await bombard(service.path, 10_000)
+        await play(board.speaker, 100, stream_id=2)
+        assert service.rendered[-1].end_sample == FORMAT.samples_for_ms(100)
 
 
 @pytest.mark.parametrize(
@@ -407,6 +424,19 @@ async def test_a_stop_reaches_the_socket_ahead_of_the_audio_that_waits(tmp_path:
         await board.speaker.open(OutputOpening(2, 2, FORMAT))
         assert isinstance(await peer.next(), OpenStream)
         assert board.speaker.statistics.stale_frames == 1
+
+
+async def test_a_stop_is_on_the_wire_before_the_call_returns_and_ahead_of_other_messages(tmp_path: Path) -> None:
+    async with raw_service(tmp_path / "s", GREETING) as peers, BoardAudio.connect(tmp_path / "s") as board:
+        (peer,) = peers
+        await board.speaker.open(OutputOpening(1, 1, FORMAT))
+        assert isinstance(await peer.next(), OpenStream)
+        board.speaker.pause(1)
+        board.speaker.invalidate_before(2, "barge-in")
+        arrived, _, _ = select.select([peer.stream.extra(SocketAttribute.raw_socket)], [], [], 0)
+        assert arrived
+        assert await peer.next() == InvalidateBefore(output_epoch=2, reason="barge-in")
+        assert await peer.next() == PauseStream(stream_id=1)
 
 
 # -- peers of another age ----------------------------------------------------------------------------------------------
