@@ -63,7 +63,7 @@ def waits_without_deadline(active: frozenset[str], context: Context) -> Iterator
     for call in (*(reply.open_calls if reply is not None else ()), *context.background):
         if (TimerKind.TOOL, call.call_id) not in running:
             yield f"call {call.call_id} is open without a deadline"
-    if active & SOUNDING and TimerKind.PLAYBACK not in kinds:
+    if active & SOUNDING - {"paused"} and TimerKind.PLAYBACK not in kinds:
         yield "Playback is active without a deadline for progress"
     if context.output is not None and context.output.held and TimerKind.HOLD not in kinds:
         yield f"stream {context.output.stream_id} is held without a deadline"

@@ -38,23 +38,18 @@ class Observation:
     active: frozenset[str] = frozenset()
     """Active leaf states after."""
 
+    fact: Fact = field(init=False)
+    before: Context = field(init=False)
+    after: Context = field(init=False)
+
     def __post_init__(self) -> None:
+        self.fact = self.step.fact
+        self.before = self.step.before.context
+        self.after = self.step.after.context
         for action in self.step.actions:
             self.by_kind.setdefault(type(action), []).append(action)
         self.left = frozenset(self.step.before.leaves)
         self.active = frozenset(self.step.after.leaves)
-
-    @property
-    def fact(self) -> Fact:
-        return self.step.fact
-
-    @property
-    def before(self) -> Context:
-        return self.step.before.context
-
-    @property
-    def after(self) -> Context:
-        return self.step.after.context
 
     @property
     def stamp(self) -> Stamp:

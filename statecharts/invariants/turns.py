@@ -79,6 +79,10 @@ def every_committed_turn_is_answered(o: Observation) -> Iterator[str]:
         yield f"turns {sorted(lost)} are committed, unanswered, and do not wait (waiting: {sorted(waiting)})"
     if waiting - o.now.owed_turns:
         yield f"turns {sorted(waiting - o.now.owed_turns)} wait for an answer that they had, or were never committed"
+    former = o.before.pending.turn_ids if o.before.pending is not None else ()
+    stored = {action.turn_id for action in o.of(StoreUserTurn)}
+    if "cancelling" in o.left and waiting - stored - set(former):
+        yield f"turns {sorted(waiting - stored - set(former))} wait again although their reply was cancelled"
     for payload, publish in o.published(TurnDropped):
         if not payload.reason:
             yield f"turn {publish.turn_id} was dropped without a reason"
