@@ -172,24 +172,18 @@ class Scanner:
         end = place + 1
         while (following := self._ahead(end)) and (following in LATIN_ENDERS + CJK_ENDERS or following in CLOSERS):
             end += 1
-        is_cjk = self._text[place] in CJK_ENDERS
+        trails_off = self._text[place:end].startswith(("...", "…"))
+        goes_on = trails_off and self._ahead(end, 2)[1:].islower()
+        # Everything that decides has been seen; nothing waits from here on.
         self._place = end
+        is_cjk = self._text[place] in CJK_ENDERS
         if not is_cjk and following and not following.isspace():
             return self._too_long()
         if not is_cjk and len(self._text[:end].strip()) < SENTENCE_CHARS:
             return None
-        if self._text[place] == "." and self._is_abbreviation(place):
-            return None
-        if self._text[place:end].startswith(("...", "…")) and not self._begins_sentence(end):
+        if goes_on or (self._text[place] == "." and self._is_abbreviation(place)):
             return None
         return end
-
-    def _begins_sentence(self, end: int) -> bool:
-        """After an ellipsis a sentence goes on unless what follows is written as a beginning."""
-        self._place = end - 1
-        following = self._ahead(end, 2)
-        self._place = end
-        return len(following) < 2 or not following[1].islower()
 
     def _is_abbreviation(self, place: int) -> bool:
         word = _LAST_WORD.search(self._text[:place])
