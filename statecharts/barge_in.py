@@ -112,9 +112,7 @@ class BargeInRules(Rules):
         self.decide("interrupted")
 
     def suspect_interruption(self) -> None:
-        turn = self.context.turn
-        if turn is not None:
-            self.context.turn = replace(turn, alarmed=True)
+        self.context.turn = replace(self.answered_turn, alarmed=True)
         self.start_timer(TimerKind.FALSE_ALARM, self.policies.interruption.false_alarm_ms)
         self.decide("interruption_suspected")
 
@@ -179,6 +177,13 @@ class BargeInRules(Rules):
         return INTERRUPTING.get(type(fact))
 
     @property
+    def answered_turn(self) -> Turn:
+        """The latest turn; there is one wherever there is a reply."""
+        turn = self.context.turn
+        assert turn is not None
+        return turn
+
+    @property
     def reply_is_unheard(self) -> bool:
         reply = self.context.response
         return reply is not None and not reply.heard
@@ -214,9 +219,9 @@ class BargeInRules(Rules):
         is_over = self.turn_is_over()
         if not is_over and not self._speech_counts():
             return None
-        turn = self.context.turn
+        turn = self.answered_turn
         if not self.reply_is_audible:
-            if not is_over or turn is None or not turn.final_text:
+            if not is_over or not turn.final_text:
                 return None
             if not self.reply.interruptible:
                 return Judgement(Verdict.DEFERRED, "uninterruptible")
@@ -231,12 +236,7 @@ class BargeInRules(Rules):
         judgement = self.policies.interruption.judge(
             self._evidence(InterruptionSource.SPEECH, moment, text, self._speech_ms(turn))
         )
-        if (
-            judgement.verdict is Verdict.SUSPECTED
-            and turn is not None
-            and turn.alarmed
-            and moment is not Moment.STARTED
-        ):
+        if judgement.verdict is Verdict.SUSPECTED and turn.alarmed and moment is not Moment.STARTED:
             return Judgement(Verdict.UNDECIDED, judgement.reason)
         return judgement
 
@@ -248,15 +248,13 @@ class BargeInRules(Rules):
             return False
         return isinstance(self.fact, SpeechProgressed) or self.concerns_the_turn()
 
-    def _speech_ms(self, turn: Turn | None) -> int:
+    def _speech_ms(self, turn: Turn) -> int:
         if isinstance(self.fact, SpeechProgressed):
             return self.fact.speech_ms
-        return turn.speech_ms if turn is not None and not isinstance(self.fact, SpeechStarted) else 0
+        return 0 if isinstance(self.fact, SpeechStarted) else turn.speech_ms
 
-    def _unexpired_text(self, turn: Turn | None, is_over: bool) -> str:
+    def _unexpired_text(self, turn: Turn, is_over: bool) -> str:
         """What was recognised of this utterance recently; refused words expire."""
-        if turn is None:
-            return ""
         fact = self.fact
         pieces = [(segment.segment_id, segment.text, segment.heard_at) for segment in turn.segments]
         if isinstance(fact, TranscriptUpdated | SegmentFinalized):

@@ -495,8 +495,6 @@ class InputTurnRules(ConnectionRules):
         self.cancel_timers(TimerKind.INPUT, TimerKind.FINALIZATION, TimerKind.TURN_LIMIT)
         if not self.interruption_is_accepted():
             self.decide("floor_released")
-        if self.is_in("closing"):
-            self.decide("region_rested")
 
     def _close_recognitions(self, *, cancel: bool) -> None:
         """Cancelled ones are over for the chart; finished ones may still bring a late segment."""

@@ -118,7 +118,7 @@ def test_an_action_decided_before_the_epoch_moved_undoes_the_macrostep() -> None
         def interruption_is_accepted(self) -> bool:
             accepted = super().interruption_is_accepted()
             if accepted and fuse.armed:
-                self.start_timer(TimerKind.HOLD, 1)
+                self.start_timer(TimerKind.CONNECT, 1)
             return accepted
 
     script = conversing(Hasty, "indexed")

@@ -186,6 +186,13 @@ def test_all_attempts_share_one_deadline(doing: str) -> None:
     assert not script.timers
 
 
+def test_a_failure_before_anything_was_tried_is_bounded_too(unopened: ScriptedConversation) -> None:
+    unopened.connecting_fails()
+    assert unopened.conversation.configuration.connection == "reconnecting"
+    unopened.wait(unopened.conversation.policies.connection.connect_ms)
+    assert unopened.conversation.is_closed
+
+
 def test_a_later_reconnect_has_the_whole_budget_again() -> None:
     script = with_connection(max_attempts=2)
     script.opens()

@@ -169,6 +169,24 @@ def test_an_ended_turn_waits_for_its_transcript_and_is_committed_with_it(reached
     assert script.running(TimerKind.FINALIZATION) == []
 
 
+def test_a_turn_whose_recogniser_closed_early_is_committed_when_it_ends(reached: Reached) -> None:
+    script = reached.speech()
+    script.understands("what time is it")
+    script.recognition_ends()
+    assert script.record.committed_turns() == []
+    script.user_stops_speaking()
+    assert script.record.committed_turns() == ["what time is it"]
+    assert script.record.of(FinishRecognition) == []
+
+
+def test_sound_after_the_end_of_a_turn_prolongs_nothing(reached: Reached) -> None:
+    script = reached.hypothesis()
+    script.user_stops_speaking()
+    script.user_keeps_speaking(2_000)
+    assert script.running(TimerKind.INPUT) == []
+    assert len(script.running(TimerKind.FINALIZATION)) == 1
+
+
 def test_an_ended_turn_without_words_is_discarded(reached: Reached) -> None:
     script = reached.speech()
     script.user_stops_speaking()
