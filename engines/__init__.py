@@ -1,7 +1,7 @@
 """Engines: what carries out the chart's decisions over ports, and owns the tasks that doing so takes.
 
-`Session` runs one conversation; `CascadeEngine` is its middle for a recogniser, a model and a synthesiser; `ports` is what
-adapters implement.
+`Session` runs one conversation; `CascadeEngine` is its middle for a recogniser, a model and a synthesiser; `ports` is
+what adapters implement.
 """
 
 from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ..statecharts.actions import Action
@@ -23,7 +23,7 @@ class Desk(Protocol):
         ...
 
     def report(self, fact: Fact) -> None: ...
-    def start_task(self, function: Callable[..., object], *args: object, name: str) -> None: ...
+    def start_task(self, function: Callable[..., Awaitable[object]], *args: object, name: str) -> None: ...
     def publish(self, payload: Payload, **identities: str | int | None) -> None: ...
 
 

@@ -106,7 +106,8 @@ class Subscription:
 
     def offer(self, event: PublicEvent) -> None:
         """Called by the stream; never waits."""
-        if len(self._waiting) >= self._capacity:
+        if self._lagged or len(self._waiting) >= self._capacity:
+            # Nothing more is kept: what came behind a hole would look as if nothing were missing.
             self._lagged = True
         else:
             self._waiting.append(event)
@@ -139,12 +140,15 @@ class PublicStream:
         self._sequence = 0
         self._epoch = 0
         self._subscriptions: list[Subscription] = []
+        self._ended = False
 
     @contextmanager
     def subscribe(self, capacity: int = 1_024) -> Generator[Subscription]:
         """Watch from now on."""
         subscription = Subscription(capacity)
         self._subscriptions.append(subscription)
+        if self._ended:
+            subscription.end()
         try:
             yield subscription
         finally:
@@ -176,5 +180,6 @@ class PublicStream:
 
     def end(self) -> None:
         """The conversation is closed."""
+        self._ended = True
         for subscription in self._subscriptions:
             subscription.end()

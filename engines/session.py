@@ -6,16 +6,18 @@ anything else of the event loop runs - so that when a fact that interrupts has b
 Carrying out never waits: what takes time becomes a task of the session's group, which reports its outcome as a fact.
 
 The session decides nothing about the conversation. `run` returns when the chart is closed, or has been cancelled from
-outside, and leaves no task and no open port behind.
+outside, and leaves no task and no open port behind. To be able to close properly when it is cancelled, everything it
+does is shielded, and the cancellation is turned into a request to close.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from ..statecharts.actions import Action, CancelTimer, Publish, Release, Stamp, StartTimer
@@ -26,11 +28,16 @@ from ..statecharts.published import Payload
 from .clock import LoopClock
 from .engine import Engine
 from .inbox import Inbox
+from .port_calls import leaves_of, origin_of
 from .ports import Clock
 from .public_events import PublicStream
+from .reports import PortError
 from .timers import Timers
 
 logger = logging.getLogger(__name__)
+
+FACTS_IN_ONE_BREATH = 32
+"""A flood of facts must not starve the tasks that play and listen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Closed:
 
 
 class Session:
-    """A running conversation.
+    """A running conversation. Runs once.
 
         session = Session(Conversation("kitchen"), engine)
         closed = await session.run()
@@ -59,6 +66,10 @@ class Session:
         self._tasks: TaskGroup | None = None
         self._timers: Timers | None = None
         self._closed: Closed | None = None
+        self._failure: Exception | None = None
+        self._shielded: anyio.CancelScope | None = None
+        self._handling: anyio.CancelScope | None = None
+        self._over = anyio.Event()
         self._watchers: list[Callable[[Action], None]] = []
 
     # -- for embedders ---------------------------------------------------------------------------------------------
@@ -66,30 +77,38 @@ class Session:
     async def run(self) -> Closed:
         """Open the session and run it until it is closed.
 
-        Cancelling `run` closes it within the shutdown deadline first. Raises `ChartError` when the chart is broken;
-        ports are released before.
+        Cancelling `run` closes it first, within the shutdown deadline. A port that breaks its contract, by raising what
+        it may not raise, ends the session with a typed error (`Closed.error`); the log has the traceback. Raises what a
+        broken chart (`ChartError`) or a broken observer raised, as it is. In every case all ports are released before.
         """
-        try:
-            async with anyio.create_task_group() as tasks:
-                self._tasks = tasks
-                self._timers = Timers(self.clock, tasks, self.report)
-                self.engine.attach(self)
-                try:
-                    self.report(OpenRequested(at=self.clock.now_ns()))
-                    await self._handle_facts()
-                except anyio.get_cancelled_exc_class():
-                    await self._close_down("cancelled")
-                    raise
-                finally:
-                    tasks.cancel_scope.cancel()
-        finally:
-            await self._release()
-        return self._closed or Closed("cancelled")
+        if self._shielded is not None:
+            raise RuntimeError("a session runs once; make another one")
+        self._shielded = anyio.CancelScope(shield=True)
+        async with anyio.create_task_group() as host:
+            host.start_soon(
+                self._run_shielded, self._shielded, name=f"session {self.conversation.context.conversation_id}"
+            )
+            try:
+                await self._over.wait()
+            except anyio.get_cancelled_exc_class():
+                await self._close_before_leaving()
+                raise
+        if self._failure is not None:
+            raise self._failure
+        assert self._closed is not None
+        return self._closed
 
     def report(self, fact: Fact) -> None:
-        """Hand in a fact. Returns at once; the fact is handled in its turn. After the end it is ignored."""
-        if self._closed is None:
+        """Hand in a fact. Returns at once; the fact is handled in its turn. After the end it is ignored.
+
+        When so many wait that there is no room, the session ends with a typed error.
+        """
+        if self._closed is not None:
+            return
+        try:
             self.inbox.put_nowait(fact)
+        except PortError as full:
+            self.close(full.error.code, full.error)
 
     def close(self, reason: str = "requested", error: ScopedError | None = None) -> None:
         """Ask for the end of the conversation."""
@@ -106,16 +125,70 @@ class Session:
 
     # -- for the engine --------------------------------------------------------------------------------------------
 
-    def start_task(self, function: Callable[..., object], *args: object, name: str) -> None:
-        """Run an async function in the session's task group."""
+    def start_task(self, function: Callable[..., Awaitable[object]], *args: object, name: str) -> None:
+        """Run an async function in the session's task group. What it raises ends the session."""
         assert self._tasks is not None
-        self._tasks.start_soon(function, *args, name=name)  # pyright: ignore[reportArgumentType]
+        self._tasks.start_soon(self._run_task, function, args, name, name=name)
 
     def publish(self, payload: Payload, **identities: str | int | None) -> None:
         """Publish an event of the media path (deltas, units) with the epochs in force."""
         context = self.conversation.context
         stamp = Stamp(context.session_epoch, context.output_epoch)
         self.public.publish(Publish(stamp, payload, **identities))  # pyright: ignore[reportArgumentType]
+
+    # -- living and ending -----------------------------------------------------------------------------------------
+
+    async def _run_shielded(self, shielded: anyio.CancelScope) -> None:
+        with shielded:
+            try:
+                await self._live()
+            finally:
+                await self._release()
+                self._over.set()
+
+    async def _live(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            self._timers = Timers(self.clock, tasks, self.report)
+            try:
+                self.engine.attach(self)
+                self.report(OpenRequested(at=self.clock.now_ns()))
+                with anyio.CancelScope() as self._handling:
+                    await self._handle_facts()
+            except Exception as error:
+                self._fail(error)
+            finally:
+                tasks.cancel_scope.cancel()
+
+    async def _release(self) -> None:
+        """Whatever happened, nothing stays open."""
+        with anyio.CancelScope(shield=True):
+            try:
+                with anyio.move_on_after(self._shutdown_s) as bounded:
+                    await self.engine.aclose()
+                if bounded.cancelled_caught:
+                    logger.warning("the ports were not released within %g s", self._shutdown_s)
+            except Exception as error:
+                self._end_broken("releasing the ports", error)
+            finally:
+                self.public.end()
+
+    async def _close_before_leaving(self) -> None:
+        """Cancelled from outside: go through the chart all the same, bounded."""
+        with anyio.CancelScope(shield=True):
+            self.close("cancelled")
+            # The chart's own deadline comes first; this one is for a chart or a port that keeps none.
+            with anyio.move_on_after(2 * self._shutdown_s):
+                await self._over.wait()
+            if not self._over.is_set():
+                self._closed = Closed("cancelled", _overrun())
+                if self._shielded is not None:
+                    self._shielded.cancel()
+                await self._over.wait()
+
+    @property
+    def _shutdown_s(self) -> float:
+        return self.conversation.policies.connection.shutdown_ms / 1_000
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -124,22 +197,11 @@ class Session:
         while self._closed is None:
             await self.inbox.wait()
             while self._closed is None and (fact := self.inbox.take()) is not None:
-                self._handle(fact)
+                for action in self.conversation.handle(fact):
+                    self._carry_out(action)
                 handled += 1
-                if handled % 32 == 0:
-                    # A flood of facts must not starve the tasks that play and listen.
+                if handled % FACTS_IN_ONE_BREATH == 0:
                     await anyio.lowlevel.checkpoint()
-
-    def _handle(self, fact: Fact) -> None:
-        try:
-            actions = self.conversation.handle(fact)
-        except ChartError:
-            logger.exception("the chart is broken; the session ends")
-            raise
-        for action in actions:
-            self._carry_out(action)
-            for watcher in self._watchers:
-                watcher(action)
 
     def _carry_out(self, action: Action) -> None:
         assert self._timers is not None
@@ -153,25 +215,48 @@ class Session:
             case Release():
                 self._closed = Closed(action.reason, action.error)
             case _:
-                self.engine.carry_out(action)
+                self._ask_engine(action)
+        for watcher in self._watchers:
+            watcher(action)
 
-    async def _close_down(self, reason: str) -> None:
-        """Cancelled from outside: go through the chart all the same, bounded."""
-        if self._closed is not None:
-            return
-        deadline_s = self.conversation.policies.connection.shutdown_ms / 1_000
-        with anyio.move_on_after(deadline_s, shield=True):
-            self.close(reason)
-            await self._handle_facts()
+    def _ask_engine(self, action: Action) -> None:
+        """An engine that cannot carry out an action ends the session; the rest of the macrostep is carried out."""
+        try:
+            self.engine.carry_out(action)
+        except ChartError:
+            raise
+        except Exception as error:
+            self._end_broken(type(action).__name__, error)
+
+    async def _run_task(self, function: Callable[..., Awaitable[object]], args: tuple[object, ...], name: str) -> None:
+        try:
+            await function(*args)
+        except Exception as error:
+            broken_charts = [leaf for leaf in leaves_of(error) if isinstance(leaf, ChartError)]
+            if broken_charts:
+                self._fail(broken_charts[0])
+            else:
+                self._end_broken(name, error)
+
+    def _end_broken(self, what: str, error: Exception) -> None:
+        """Something raised what nobody handles: end the conversation properly, and say where."""
+        logger.error("%s failed: %s", what, origin_of(error))
+        message = f"{what} failed unexpectedly ({type(error).__name__}): a port breaks its contract; see the log"
+        scoped = ScopedError("internal_error", "session", ErrorScope.SESSION, message)
+        if isinstance(error, PortError):
+            scoped = error.error
         if self._closed is None:
-            error = ScopedError(
-                "shutdown_overrun", "connection", ErrorScope.SESSION, "the session did not come to rest in time"
-            )
-            self._closed = Closed(reason, error)
+            self.close(scoped.code, scoped)
+        elif self._closed.error is None:
+            self._closed = Closed(self._closed.reason, scoped)
 
-    async def _release(self) -> None:
-        """Whatever happened, nothing stays open."""
-        deadline_s = self.conversation.policies.connection.shutdown_ms / 1_000
-        with anyio.move_on_after(deadline_s, shield=True):
-            await self.engine.aclose()
-        self.public.end()
+    def _fail(self, error: Exception) -> None:
+        """What `run` will raise; nothing more is handled."""
+        self._failure = self._failure or error
+        self._closed = self._closed or Closed("failed")
+        if self._handling is not None:
+            self._handling.cancel()
+
+
+def _overrun() -> ScopedError:
+    return ScopedError("shutdown_overrun", "session", ErrorScope.SESSION, "the session did not come to rest in time")
