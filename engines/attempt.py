@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import anyio
 
 from ..statecharts.errors import ErrorScope, ScopedError
 from ..statecharts.facts import (
     CancelAcknowledged,
+    Fact,
     GenerationCompleted,
     GenerationFailed,
     GenerationProgressed,
@@ -18,6 +19,7 @@ from ..statecharts.facts import (
     UsageReported,
 )
 from .engine import Desk
+from .port_calls import error_of, let_go, reading
 from .ports import GenerationRequest, GenerationStream, Responder, ToolRequest
 from .reply_text import ReplyTooLong
 from .reports import (
@@ -25,90 +27,100 @@ from .reports import (
     GenerationErrored,
     GenerationReport,
     GenerationStopped,
-    PortError,
     ReasoningDelta,
     TextDelta,
     ToolCallProposed,
     UsageUpdated,
 )
-from .tools import ToolCalls
 
 OPEN_TIMEOUT_S = 30.0
-CLOSE_TIMEOUT_S = 2.0
 PROGRESS_NS = 1_000_000_000
 """How often the chart hears that the model is alive."""
+
+
+class AttemptUser(Protocol):
+    """The reply that an attempt works for."""
+
+    async def request(self, attempt_id: str) -> GenerationRequest:
+        """What the model is asked. May wait, bounded, until the context is known."""
+        ...
+
+    def append(self, text: str) -> None:
+        """More visible text. Raises `ReplyTooLong`."""
+        ...
+
+    def close_text(self, final_text: str | None) -> None:
+        """No more text. `final_text`, where given, replaces what this attempt appended."""
+        ...
+
+    def propose(self, request: ToolRequest) -> tuple[bool, bool]:
+        """A complete call: remember it. Returns whether it is valid, and whether it would run in the background."""
+        ...
 
 
 class Attempt:
     """Reads one generation stream. Cancelled, it lets nothing more through, and reports the acknowledgement."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        responder: Responder,
-        tools: ToolCalls,
-        request: GenerationRequest,
-        on_text: Callable[[str], None],
-        on_end: Callable[[str | None], None],
-    ) -> None:
+    def __init__(self, desk: Desk, responder: Responder, attempt_id: str, user: AttemptUser) -> None:
         self._desk = desk
         self._responder = responder
-        self._tools = tools
-        self._request = request
-        self._on_text = on_text
-        self._on_end = on_end
+        self._user = user
+        self.attempt_id = attempt_id
         self._stream: GenerationStream | None = None
+        self._scope = anyio.CancelScope()
         self._cancelled = False
-        self._has_output = False
-        self._progressed_at = 0
+        self._abandoned = False
         self._finished = False
-
-    @property
-    def attempt_id(self) -> str:
-        return self._request.attempt_id
+        self._pieces: list[str] = []
+        self._progressed_at = 0
 
     @property
     def is_finished(self) -> bool:
-        """Its stream has ended, whatever came of it."""
+        """It has reported its end."""
         return self._finished
 
     def cancel(self, reason: str) -> None:
-        """From now on nothing of it counts but its end."""
+        """From now on nothing of it counts but its end. A stream that is not open yet is never opened."""
         self._cancelled = True
         if self._stream is not None:
             self._stream.cancel(reason)
+        else:
+            self._scope.cancel()
+
+    def abandon(self, reason: str) -> None:
+        """Its outcome was decided without it: let the stream go, whatever it still does."""
+        self.cancel(reason)
+        self._abandoned = True
+        self._scope.cancel()
 
     async def run(self) -> None:
-        """Until the stream's terminal report."""
-        try:
-            with anyio.fail_after(OPEN_TIMEOUT_S):
-                self._stream = await self._responder.open(self._request)
-            if self._cancelled:
-                self._stream.cancel("cancelled while it was opened")
-            await self._read(self._stream)
-        except PortError as failure:
-            self._fail(failure.error)
-        except TimeoutError:
-            self._fail(_error("model_not_opened", f"it did not answer within {OPEN_TIMEOUT_S:.0f} s"))
-        finally:
-            self._finished = True
-            if self._stream is not None:
-                with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-                    await self._stream.aclose()
-
-    async def _read(self, stream: GenerationStream) -> None:
-        async for report in stream.reports():
+        """Until the stream's terminal report, or until it is abandoned."""
+        with self._scope:
             try:
-                if self._take(report):
+                if not self._cancelled:
+                    await self._open_and_read()
+            except Exception as failure:
+                self._fail(error_of(failure, "the model", "generation"))
+        if not self._abandoned:
+            # Only a cancelled one comes here without an end: it was cancelled before there was a stream.
+            self._end_with(CancelAcknowledged(at=self._now, attempt_id=self.attempt_id))
+        await let_go(self._stream, "the model's stream")
+
+    async def _open_and_read(self) -> None:
+        request = await self._user.request(self.attempt_id)
+        with anyio.move_on_after(OPEN_TIMEOUT_S):
+            self._stream = await self._responder.open(request)
+        if self._stream is None:
+            self._fail(_error("model_not_opened", f"it did not answer within {OPEN_TIMEOUT_S:.0f} s"))
+            return
+        async with reading(self._stream.reports()) as reports:
+            async for report in reports:
+                self._take(report)
+                if self._finished:
                     return
-            except ReplyTooLong as failure:
-                stream.cancel("the reply is too long")
-                self._fail(_error("reply_too_long", str(failure), retryable=False))
-                return
         self._fail(_error("model_cut_off", "it ended without saying that it had ended"))
 
-    def _take(self, report: GenerationReport) -> bool:
-        """One report; True when it was the last."""
+    def _take(self, report: GenerationReport) -> None:
         match report:
             case TextDelta(text):
                 self._take_text(text)
@@ -119,53 +131,69 @@ class Attempt:
             case UsageUpdated(usage):
                 self._desk.report(UsageReported(at=self._now, attempt_id=self.attempt_id, usage=usage))
             case GenerationEnded(final_text, awaits_tools):
-                self._end(final_text, awaits_tools=awaits_tools)
-                return True
+                self._complete(final_text, awaits_tools=awaits_tools)
+            case GenerationStopped() if self._cancelled:
+                self._end_with(CancelAcknowledged(at=self._now, attempt_id=self.attempt_id))
             case GenerationStopped():
-                self._desk.report(CancelAcknowledged(at=self._now, attempt_id=self.attempt_id))
-                return True
+                self._fail(_error("model_stopped", "it stopped although nobody had cancelled it"))
             case GenerationErrored(error):
                 self._fail(error)
-                return True
-        return False
 
     def _take_text(self, text: str) -> None:
         if self._cancelled or not text:
             return
-        if not self._has_output:
-            self._has_output = True
+        if not self._pieces:
             self._progressed_at = self._now
             self._desk.report(OutputStarted(at=self._now, attempt_id=self.attempt_id))
+        self._pieces.append(text)
         self._note_progress()
-        self._on_text(text)
+        try:
+            self._user.append(text)
+        except ReplyTooLong as failure:
+            self._fail(_error("reply_too_long", str(failure), retryable=False))
+            if self._stream is not None:
+                self._stream.cancel("the reply is too long")
 
     def _take_call(self, request: ToolRequest) -> None:
         if self._cancelled:
             return
-        self._tools.remember(request)
+        valid, background = self._user.propose(request)
         self._desk.report(
             ToolCallReady(
                 at=self._now,
                 attempt_id=self.attempt_id,
                 call_id=request.call_id,
                 name=request.name,
-                valid=self._tools.is_valid(request),
-                background=self._tools.is_background(request),
+                valid=valid,
+                background=background,
             )
         )
 
-    def _end(self, final_text: str | None, *, awaits_tools: bool) -> None:
+    def _complete(self, final_text: str | None, *, awaits_tools: bool) -> None:
+        written = "".join(self._pieces)
+        if final_text is not None and final_text.startswith(written):
+            # A model that does not stream gives everything here; one that does may give a rest.
+            self._take_text(final_text[len(written) :])
+            final_text = None
+        if self._finished:
+            return
         if awaits_tools and not self._cancelled:
-            self._desk.report(StepCompleted(at=self._now, attempt_id=self.attempt_id))
+            self._end_with(StepCompleted(at=self._now, attempt_id=self.attempt_id))
             return
         if not self._cancelled:
-            self._on_end(final_text)
-        self._desk.report(GenerationCompleted(at=self._now, attempt_id=self.attempt_id))
+            self._user.close_text(final_text)
+        self._end_with(GenerationCompleted(at=self._now, attempt_id=self.attempt_id))
 
     def _fail(self, error: ScopedError) -> None:
-        if not self._cancelled and self._has_output:
-            self._on_end(None)
-        self._desk.report(GenerationFailed(at=self._now, attempt_id=self.attempt_id, error=error))
+        if not self._cancelled and self._pieces:
+            self._user.close_text(None)
+        self._end_with(GenerationFailed(at=self._now, attempt_id=self.attempt_id, error=error))
+
+    def _end_with(self, fact: Fact) -> None:
+        """Report the end, once."""
+        if not self._finished:
+            self._finished = True
+            self._desk.report(fact)
 
     def _note_progress(self) -> None:
         if self._now - self._progressed_at >= PROGRESS_NS:

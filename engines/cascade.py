@@ -16,6 +16,7 @@ import anyio
 from ..audio.voice_activity import SpeechProbability, VoiceActivitySettings
 from ..statecharts import actions as do
 from ..statecharts.capabilities import Capabilities
+from ..statecharts.errors import ErrorScope, ScopedError
 from ..statecharts.facts import (
     ConnectionFailed,
     ConnectionLost,
@@ -32,6 +33,7 @@ from .engine import Desk
 from .history import History, MemoryHistory
 from .listening import Listening
 from .output_gate import OutputGate
+from .port_calls import let_go, reading
 from .ports import Microphone, Recognizer, Responder, Speaker, Synthesizer
 from .replying import Replying
 from .reports import (
@@ -45,8 +47,6 @@ from .reports import (
     SpeakerReport,
 )
 from .tools import Tool
-
-CLOSE_TIMEOUT_S = 2.0
 
 
 class AudioLink(Protocol):
@@ -92,8 +92,7 @@ class CascadeEngine:
         self._desk: Desk | None = None
         self._listening: Listening | None = None
         self._replying: Replying | None = None
-        self._link: AudioLink | None = None
-        self._link_left = anyio.Event()
+        self._one_link = anyio.Lock()
         self._link_scope: anyio.CancelScope | None = None
         self._handlers: dict[type[do.Action], Callable[..., None]] = {}
 
@@ -124,9 +123,9 @@ class CascadeEngine:
         )
         self._handlers = {
             do.StopPlayback: self._stop_playback,
-            do.PausePlayback: self._pause,
-            do.ResumePlayback: self._resume,
-            do.ReleaseOutput: self._release,
+            do.PausePlayback: replying.pause,
+            do.ResumePlayback: replying.resume,
+            do.ReleaseOutput: replying.release_output,
             do.OpenOutput: replying.open_output,
             do.FinishOutput: replying.finish_output,
             do.StartGeneration: replying.start,
@@ -154,49 +153,37 @@ class CascadeEngine:
 
     async def aclose(self) -> None:
         """Release device, recogniser, model and synthesiser."""
-        for port in (self.ports.recognizer, self.ports.responder, self.ports.synthesizer):
-            with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-                await port.aclose()
+        await let_go(self.ports.recognizer, "the recogniser")
+        await let_go(self.ports.responder, "the model")
+        await let_go(self.ports.synthesizer, "the synthesiser")
         await self.ports.history.flush()
 
-    # -- the speaker -----------------------------------------------------------------------------------------------
+    # -- the connection --------------------------------------------------------------------------------------------
 
     def _stop_playback(self, action: do.StopPlayback) -> None:
         self.gate.invalidate_before(action.before_epoch, action.reason)
-
-    def _pause(self, action: do.PausePlayback) -> None:
-        if self._link is not None:
-            self._link.speaker.pause(action.stream_id)
-
-    def _resume(self, action: do.ResumePlayback) -> None:
-        if self._link is not None:
-            self._link.speaker.resume(action.stream_id)
-
-    def _release(self, action: do.ReleaseOutput) -> None:
-        if self._link is not None:
-            self._link.speaker.release(action.stream_id)
-
-    # -- the connection --------------------------------------------------------------------------------------------
 
     def _connect(self, action: do.Connect) -> None:
         self.desk.start_task(self._run_link, name=f"device session {action.stamp.session_epoch}.{action.attempt}")
 
     def _disconnect(self, action: do.Disconnect) -> None:
-        """Let go of a broken session; it is gone when `_run_link` has left it."""
+        """Let go of a broken session; the next one begins when it is gone."""
         if self._link_scope is not None:
             self._link_scope.cancel()
 
     async def _run_link(self) -> None:
         """One device session, from connecting to its loss."""
-        while self._link is not None:
-            await self._link_left.wait()
-        with anyio.CancelScope() as self._link_scope:
-            try:
-                await self._prepare()
-                async with self.ports.device.connect() as link:
-                    await self._live(link, link.microphone, link.speaker)
-            except PortError as failure:
-                self.desk.report(ConnectionFailed(at=self._now, error=failure.error))
+        async with self._one_link:
+            failed: type[ConnectionFailed | ConnectionLost] = ConnectionFailed
+            with anyio.CancelScope() as self._link_scope:
+                try:
+                    await self._prepare()
+                    async with self.ports.device.connect() as link:
+                        microphone, speaker = link.microphone, link.speaker
+                        failed = ConnectionLost
+                        await self._live(microphone, speaker)
+                except PortError as failure:
+                    self.desk.report(failed(at=self._now, error=failure.error))
 
     async def _prepare(self) -> None:
         """Everything that takes long, before the user is told that the session is ready."""
@@ -204,37 +191,54 @@ class CascadeEngine:
         await self.ports.responder.prepare()
         await self.ports.synthesizer.prepare()
 
-    async def _live(self, link: AudioLink, microphone: Microphone, speaker: Speaker) -> None:
+    async def _live(self, microphone: Microphone, speaker: Speaker) -> None:
         """Listen and follow the speaker until the session is lost or let go."""
-        assert self._listening is not None
         assert self._replying is not None
-        self._link, self._link_left = link, anyio.Event()
         self._replying.speaker = speaker
         self.gate.attach(speaker, self.desk.conversation.context.output_epoch)
         try:
             async with anyio.create_task_group() as tasks:
-                self.desk.report(ConnectionReady(at=self._now, capabilities=self._capabilities(link)))
-                tasks.start_soon(self._listening.listen, microphone)
-                await self._follow_speaker(speaker)
+                self.desk.report(ConnectionReady(at=self._now, capabilities=self._capabilities(speaker)))
+                tasks.start_soon(self._listen, microphone)
+                await self._follow(speaker)
+                tasks.cancel_scope.cancel()
         finally:
-            self._link = None
             self._replying.speaker = None
             self.gate.detach()
-            self._link_left.set()
 
-    def _capabilities(self, link: AudioLink) -> Capabilities:
+    async def _listen(self, microphone: Microphone) -> None:
+        assert self._listening is not None
+        try:
+            await self._listening.listen(microphone)
+        except PortError as failure:
+            self._lose(failure.error)
+
+    async def _follow(self, speaker: Speaker) -> None:
+        """Pass on every receipt; when they end, so has the session."""
+        error = _link_ended()
+        try:
+            async with reading(speaker.reports()) as reports:
+                async for report in reports:
+                    if isinstance(report, SpeakerLost):
+                        error = report.error
+                        break
+                    self.desk.report(receipt_to_fact(report, self._now))
+        except PortError as failure:
+            error = failure.error
+        self._lose(error)
+
+    def _lose(self, error: ScopedError) -> None:
+        self.desk.report(ConnectionLost(at=self._now, error=error))
+
+    def _capabilities(self, speaker: Speaker) -> Capabilities:
         ports = self.ports
         return Capabilities(
             recognizer=ports.recognizer.capabilities,
             responder=ports.responder.capabilities,
             synthesizer=ports.synthesizer.capabilities,
-            speaker=link.speaker.capabilities,
-            degradations=_degradations(ports),
+            speaker=speaker.capabilities,
+            degradations=degradations_of(ports),
         )
-
-    async def _follow_speaker(self, speaker: Speaker) -> None:
-        async for report in speaker.reports():
-            self.desk.report(receipt_to_fact(report, self._now))
 
     @property
     def _now(self) -> int:
@@ -268,7 +272,7 @@ def receipt_to_fact(report: SpeakerReport, at: int) -> Fact:
     )
 
 
-def _degradations(ports: CascadePorts) -> tuple[str, ...]:
+def degradations_of(ports: CascadePorts) -> tuple[str, ...]:
     """What does not stream, said out loud."""
     found: list[str] = []
     if not ports.recognizer.capabilities.interim:
@@ -282,3 +286,9 @@ def _degradations(ports: CascadePorts) -> tuple[str, ...]:
 
 def _ignore(action: do.Action) -> None:
     """Nothing to carry out: a cascade's model holds no context, and interruptions are published."""
+
+
+def _link_ended() -> ScopedError:
+    return ScopedError(
+        "device_session_ended", "connection", ErrorScope.SESSION, "the speaker's receipts ended without a reason", True
+    )

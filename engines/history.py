@@ -6,6 +6,7 @@ to those decisions is kept. What the model sees of an interrupted reply is what 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -105,28 +106,19 @@ class MemoryHistory:
         """Nothing to wait for."""
 
 
-def messages_of(
-    records: tuple[Record, ...], system: str | None = None, *, continuing: Reply | None = None
-) -> tuple[Message, ...]:
-    """The context the model sees: committed turns, and replies as they were delivered.
-
-    `continuing` is the reply that is being made: it comes last, with what it wrote and called so far.
-    """
+def messages_of(records: Iterable[Record], system: str | None = None) -> tuple[Message, ...]:
+    """The context the model sees: committed turns, and replies as they were delivered."""
     messages: list[Message] = []
     if system:
         messages.append(Message("system", system))
     for record in records:
         if isinstance(record, UserTurn):
             messages.append(Message("user", record.text))
-        elif continuing is None or record.response_id != continuing.response_id:
-            messages.extend(_tool_messages(record))
+        else:
+            messages.extend(messages_of_calls(record.tools))
             text = heard_text(record)
             if text:
                 messages.append(Message("assistant", text))
-    if continuing is not None:
-        if continuing.generated:
-            messages.append(Message("assistant", continuing.generated))
-        messages.extend(_tool_messages(continuing))
     return tuple(messages)
 
 
@@ -160,14 +152,15 @@ def _marked(text: str, marker: str) -> str:
     return f"{text} {marker}".strip()
 
 
-def _tool_messages(reply: Reply) -> list[Message]:
-    """Calls and their outcomes; every call has one, a cancelled one too."""
-    settled = [exchange for exchange in reply.tools if exchange.status is not None]
-    if not settled:
+def messages_of_calls(calls: Sequence[ToolExchange], text: str = "") -> list[Message]:
+    """Calls with the text before them, and their outcomes; every call has one, a cancelled one too."""
+    if not calls:
         return []
-    calls = Message("assistant", "", tool_calls=tuple(exchange.request for exchange in settled))
-    results = [
-        Message("tool", exchange.output or f"({exchange.status})", call_id=exchange.request.call_id)
-        for exchange in settled
-    ]
-    return [calls, *results]
+    asked = Message("assistant", text, tool_calls=tuple(call.request for call in calls))
+    return [asked, *(Message("tool", _outcome_of(call), call_id=call.request.call_id) for call in calls)]
+
+
+def _outcome_of(call: ToolExchange) -> str:
+    if call.status is None:
+        return "(still running)"
+    return call.output or f"({call.status})"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+
+import anyio
 
 from ..statecharts.actions import (
     CancelGeneration,
@@ -12,41 +14,31 @@ from ..statecharts.actions import (
     ExecuteTool,
     FinishOutput,
     OpenOutput,
+    PausePlayback,
     RecordDelivery,
     RecordResponse,
     RecordToolOutcome,
+    ReleaseOutput,
+    ResumePlayback,
     StartGeneration,
     StoreUserTurn,
 )
 from ..statecharts.facts import CancelAcknowledged
-from ..statecharts.values import DeliveryStatus, ToolStatus
-from .attempt import Attempt
+from ..statecharts.values import DeliveryStatus
 from .engine import Desk
-from .history import Delivery, History, Reply, ToolExchange, UserTurn, messages_of, with_tool_output
+from .history import Delivery, History, Reply, UserTurn, messages_of
+from .live_reply import LiveReply
 from .output_gate import OutputGate
-from .ports import GenerationRequest, Responder, Speaker, SpeechUnit, Synthesizer, ToolRequest
-from .public_events import TextAppended, TextFinished
-from .reply_text import ReplyText
+from .ports import Message, Responder, Speaker, Synthesizer
 from .tools import Tool, ToolCalls
 from .voicing import Voicing
 
-KEPT_REPLIES = 8
-"""Replies whose text is held for a late receipt; a receipt is bounded to a second, a reply is not that fast."""
-
-
-@dataclass
-class LiveReply:
-    """What this side holds of one reply."""
-
-    record: Reply
-    text: ReplyText
-    voicing: Voicing
-    attempt: Attempt | None = None
-    stream_id: int | None = None
+RECEIPT_MARGIN_S = 1.0
+"""Beyond the chart's own deadline for a receipt, before a context is built without it."""
 
 
 class Replying:
-    """Carries out the actions of the Generation region and the text side of the records."""
+    """Carries out the actions of the Generation and Playback regions and the text side of the records."""
 
     def __init__(
         self,
@@ -67,6 +59,7 @@ class Replying:
         self._tools = ToolCalls(desk, tools)
         self._system_prompt = system_prompt
         self._replies: dict[str, LiveReply] = {}
+        self._delivered = anyio.Event()
         self.speaker: Speaker | None = None
         """The present speaker; None while there is no device session."""
 
@@ -77,11 +70,11 @@ class Replying:
         reply = self._replies.get(action.response_id)
         if reply is None:
             reply = self._new_reply(action)
-        self._attempt(reply, action.attempt_id)
+        self._begin_attempt(reply, action.attempt_id)
 
     def go_on(self, action: ContinueGeneration) -> None:
         """Every call of the step has its outcome: ask the model again."""
-        self._attempt(self._replies[action.response_id], action.attempt_id)
+        self._begin_attempt(self._replies[action.response_id], action.attempt_id)
 
     def cancel(self, action: CancelGeneration) -> None:
         """Ask for the end; an attempt that is not under way is acknowledged at once."""
@@ -95,51 +88,27 @@ class Replying:
     def _new_reply(self, action: StartGeneration) -> LiveReply:
         response_id = action.response_id
         voicing = Voicing(self._desk, self._synthesizer, self._gate, response_id, action.output_epoch, action.stamp)
-        reply = LiveReply(Reply(response_id, action.run_id, action.position), ReplyText(), voicing)
+        record = Reply(response_id, action.run_id, action.position)
+        reply = LiveReply(self._desk, record, voicing, self._tools, self._history, self._context_before)
+        reply.store()
         self._replies[response_id] = reply
-        while len(self._replies) > KEPT_REPLIES:
-            self._replies.pop(next(iter(self._replies)))
-        # From the first moment: a crash in the middle must leave a trace of what was begun.
-        self._history.store_reply(reply.record)
         if self.speaker is not None:
             self._desk.start_task(voicing.run, self.speaker, name=f"voicing {response_id}")
         return reply
 
-    def _attempt(self, reply: LiveReply, attempt_id: str) -> None:
-        request = GenerationRequest(
-            reply.record.response_id,
-            attempt_id,
-            messages_of(self._history.records(), self._system_prompt, continuing=reply.record),
-            self._tools.definitions(),
-        )
-        attempt = Attempt(
-            self._desk,
-            self._responder,
-            self._tools,
-            request,
-            lambda text: self._append(reply, text),
-            lambda final: self._close_text(reply, final),
-        )
-        reply.attempt = attempt
+    def _begin_attempt(self, reply: LiveReply, attempt_id: str) -> None:
+        attempt = reply.begin_attempt(self._responder, attempt_id)
         self._desk.start_task(attempt.run, name=f"attempt {attempt_id}")
 
-    def _append(self, reply: LiveReply, text: str) -> None:
-        units = reply.text.append(text)
-        self._desk.publish(TextAppended(text), response_id=reply.record.response_id)
-        self._speak(reply, units)
-
-    def _close_text(self, reply: LiveReply, final_text: str | None) -> None:
-        self._speak(reply, reply.text.close())
-        reply.voicing.close_text()
-        final = final_text if final_text is not None else reply.text.written
-        self._desk.publish(TextFinished(final), response_id=reply.record.response_id)
-
-    def _speak(self, reply: LiveReply, units: list[SpeechUnit]) -> None:
-        if units:
-            reply.record = replace(reply.record, generated=reply.text.written)
-            self._history.store_reply(reply.record)
-        for unit in units:
-            reply.voicing.speak(unit)
+    async def _context_before(self, reply: LiveReply) -> tuple[Message, ...]:
+        """Everything that was said before, as it was heard: the receipt of a stop may still be on its way."""
+        bound_s = self._desk.conversation.policies.playback.stop_receipt_ms / 1_000 + RECEIPT_MARGIN_S
+        with anyio.move_on_after(bound_s):
+            while any(other.awaits_delivery for other in self._replies.values() if other is not reply):
+                await self._delivered.wait()
+        present = reply.record.response_id
+        said = (r for r in self._history.records() if isinstance(r, UserTurn) or r.response_id != present)
+        return messages_of(said, self._system_prompt)
 
     # -- speech ----------------------------------------------------------------------------------------------------
 
@@ -153,38 +122,42 @@ class Replying:
         reply.stream_id = action.stream_id
         reply.voicing.open_output(action)
 
+    def release_output(self, action: ReleaseOutput) -> None:
+        self._with_output(action.stream_id, Voicing.release)
+
+    def pause(self, action: PausePlayback) -> None:
+        self._with_output(action.stream_id, Voicing.pause)
+
+    def resume(self, action: ResumePlayback) -> None:
+        self._with_output(action.stream_id, Voicing.resume)
+
+    def _with_output(self, stream_id: int, ask: Callable[[Voicing], None]) -> None:
+        voicing = self._voicing_of(stream_id)
+        if voicing is not None:
+            ask(voicing)
+
+    def _voicing_of(self, stream_id: int) -> Voicing | None:
+        return next((reply.voicing for reply in self._replies.values() if reply.stream_id == stream_id), None)
+
     def finish_output(self, action: FinishOutput) -> None:
         """The end barrier, behind everything that was written to that stream."""
-        reply = next((known for known in self._replies.values() if known.stream_id == action.stream_id), None)
-        if reply is not None and self.speaker is not None:
-            self._desk.start_task(reply.voicing.finish_output, action, self.speaker, name="end barrier")
+        voicing = self._voicing_of(action.stream_id)
+        if voicing is not None:
+            self._desk.start_task(voicing.finish, action.end_sample, name=f"end barrier {action.stream_id}")
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def propose(self, response_id: str, request: ToolRequest) -> None:
-        """Keep a call of the model with its response."""
-        reply = self._replies[response_id]
-        reply.record = replace(reply.record, tools=(*reply.record.tools, ToolExchange(request)))
-
     def execute(self, action: ExecuteTool) -> None:
-        self._tools.execute(action.call_id, action.stamp)
+        request = self._replies[action.response_id].keep_call(action.call_id)
+        self._tools.execute(action.response_id, request, action.stamp)
 
     def cancel_tools(self, action: CancelTools) -> None:
         self._tools.cancel(action.call_ids)
 
     def record_tool(self, action: RecordToolOutcome) -> None:
-        reply = self._replies.get(action.response_id)
-        request = self._tools.request(action.call_id)
-        if reply is None or request is None:
-            return
-        if all(exchange.request.call_id != action.call_id for exchange in reply.record.tools):
-            self.propose(action.response_id, request)
-        output = self._tools.outputs.get(action.call_id, "")
-        if not output and action.status is not ToolStatus.COMPLETED:
-            output = f"({action.status})"
-        reply.record = with_tool_output(reply.record, action.call_id, action.status, output)
-        if reply.record.outcome is not None:
-            self._history.store_reply(reply.record)
+        reply = self._replies[action.response_id]
+        reply.settle_call(action.call_id, action.status)
+        self._forget_if_settled(reply)
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -195,21 +168,25 @@ class Replying:
 
     def record_response(self, action: RecordResponse) -> None:
         """The model's side has ended."""
-        reply = self._replies.get(action.response_id)
-        if reply is None:
-            return
-        reply.record = replace(reply.record, generated=reply.text.written, outcome=action.outcome, reason=action.reason)
-        self._history.store_reply(reply.record)
+        reply = self._replies[action.response_id]
+        reply.end(action.outcome, action.reason)
+        self._forget_if_settled(reply)
 
     def record_delivery(self, action: RecordDelivery) -> None:
         """What was heard: only whole units that a receipt confirms."""
-        reply = self._replies.get(action.response_id)
-        if reply is None:
-            return
+        reply = self._replies[action.response_id]
         whole = action.status in (DeliveryStatus.DELIVERED, DeliveryStatus.TEXT_ONLY)
-        text = reply.text.written.strip() if whole else reply.text.heard(action.units)
+        text = reply.generated.strip() if whole else reply.heard(action.units)
         delivery = Delivery(
             action.status, text, action.units, action.played_samples, action.source, action.confidence, action.at
         )
-        reply.record = replace(reply.record, position=action.position, generated=reply.text.written, delivery=delivery)
-        self._history.store_reply(reply.record)
+        reply.deliver(delivery, action.position)
+        self._forget_if_settled(reply)
+        self._delivered.set()
+        self._delivered = anyio.Event()
+
+    def _forget_if_settled(self, reply: LiveReply) -> None:
+        """Once nothing of it can change, nothing of it is kept here; the history has it."""
+        if reply.is_settled:
+            reply.voicing.cancel()
+            del self._replies[reply.record.response_id]

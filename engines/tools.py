@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,14 +18,17 @@ from ..statecharts.tool_call import (
     CallCancelled,
     CallCompleted,
     CallFailed,
+    CallTimedOut,
     ReportOutcome,
     RunTool,
     StopTool,
     ToolCallLife,
 )
-from ..statecharts.values import ToolStatus
 from .engine import Desk
+from .port_calls import origin_of
 from .ports import ToolDefinition, ToolRequest
+
+logger = logging.getLogger(__name__)
 
 MAX_OUTPUT_CHARS = 16_384
 """What a tool says beyond this is cut; a model's context is not a file store."""
@@ -51,98 +55,107 @@ class Tool:
         return ToolDefinition(self.name, self.description, json.dumps(self.arguments.model_json_schema()))
 
 
+@dataclass
+class _RunningCall:
+    """A dispatched call without an outcome."""
+
+    response_id: str
+    request: ToolRequest
+    life: ToolCallLife
+    scope: anyio.CancelScope
+
+
 class ToolCalls:
     """The calls of one session: validated, run once, each with one outcome."""
 
     def __init__(self, desk: Desk, tools: tuple[Tool, ...]) -> None:
         self._desk = desk
         self._tools = {tool.name: tool for tool in tools}
-        self._requests: dict[str, ToolRequest] = {}
-        self._running: dict[str, tuple[ToolCallLife, anyio.CancelScope]] = {}
-        self.outputs: dict[str, str] = {}
-        """What each finished call said, by call id."""
+        self._running: dict[str, _RunningCall] = {}
+        self._outputs: dict[tuple[str, str], str] = {}
 
     def definitions(self) -> tuple[ToolDefinition, ...]:
         return tuple(tool.definition() for tool in self._tools.values())
 
-    def remember(self, request: ToolRequest) -> None:
-        """A call the model made, before anything is decided about it."""
-        self._requests.setdefault(request.call_id, request)
-
-    def request(self, call_id: str) -> ToolRequest | None:
-        """What the model asked for under that identity."""
-        return self._requests.get(call_id)
-
-    def is_valid(self, request: ToolRequest) -> bool:
-        """Known, and its arguments fit the schema."""
-        return self._parse(request) is not None
+    def refusal(self, request: ToolRequest) -> str | None:
+        """Why this call cannot run, in words for the model; None when it can."""
+        tool = self._tools.get(request.name)
+        if tool is None:
+            return f"refused: there is no tool named {request.name!r}"
+        try:
+            _parse(tool, request)
+        except ValidationError as error:
+            places = (f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in error.errors())
+            return f"refused: {'; '.join(places)}"
+        return None
 
     def is_background(self, request: ToolRequest) -> bool:
         tool = self._tools.get(request.name)
         return tool is not None and tool.background
 
-    def execute(self, call_id: str, stamp: Stamp) -> None:
-        """Run a call that the chart dispatched."""
-        request = self._requests[call_id]
+    def execute(self, response_id: str, request: ToolRequest, stamp: Stamp) -> None:
+        """Run a valid call that the chart dispatched; no other one may be open under its identity."""
         tool = self._tools[request.name]
-        life = ToolCallLife(call_id, stamp, has_side_effects=tool.has_side_effects)
-        self._running[call_id] = (life, anyio.CancelScope())
-        self._tell(call_id, CallApproved(at=self._now))
+        life = ToolCallLife(request.call_id, stamp, has_side_effects=tool.has_side_effects)
+        call = _RunningCall(response_id, request, life, anyio.CancelScope())
+        self._running[request.call_id] = call
+        self._tell(call, CallApproved(at=self._now))
 
     def cancel(self, call_ids: tuple[str, ...]) -> None:
         """Stop these; whether their effect happened may be unknown."""
         for call_id in call_ids:
-            if call_id in self._running:
-                self._tell(call_id, CallCancelled(at=self._now))
+            call = self._running.get(call_id)
+            if call is not None:
+                self._tell(call, CallCancelled(at=self._now))
 
-    def _parse(self, request: ToolRequest) -> BaseModel | None:
-        tool = self._tools.get(request.name)
-        if tool is None:
-            return None
-        try:
-            return tool.arguments.model_validate_json(request.arguments_json or "{}")
-        except ValidationError:
-            return None
+    def conclude(self, response_id: str, call_id: str) -> str:
+        """The call has its outcome: whatever still runs of it is stopped. Returns what it said, "" for nothing."""
+        call = self._running.get(call_id)
+        if call is not None and call.response_id == response_id:
+            self._tell(call, CallTimedOut(at=self._now))
+        return self._outputs.pop((response_id, call_id), "")
 
-    async def _run(self, call_id: str) -> None:
-        if call_id not in self._running:
-            return
-        request = self._requests[call_id]
-        arguments = self._parse(request)
-        _, scope = self._running[call_id]
-        with scope:
+    async def _run(self, call: _RunningCall) -> None:
+        tool = self._tools[call.request.name]
+        with call.scope:
             try:
-                output = await self._tools[request.name].run(arguments)
+                output = await tool.run(_parse(tool, call.request))
             except ToolError as failure:
-                self.outputs[call_id] = str(failure)[:MAX_OUTPUT_CHARS]
-                self._tell(call_id, CallFailed(at=self._now))
+                self._end(call, str(failure), CallFailed(at=self._now))
             except Exception as failure:
-                self.outputs[call_id] = f"the tool failed: {type(failure).__name__}"
-                self._tell(call_id, CallFailed(at=self._now, effect_unknown=True))
+                logger.error("the tool %s failed: %s", tool.name, origin_of(failure))
+                said = f"the tool failed: {type(failure).__name__}"
+                self._end(call, said, CallFailed(at=self._now, effect_unknown=True))
             else:
-                self.outputs[call_id] = output[:MAX_OUTPUT_CHARS]
-                self._tell(call_id, CallCompleted(at=self._now))
+                self._end(call, output, CallCompleted(at=self._now))
+
+    def _end(self, call: _RunningCall, output: str, fact: Fact) -> None:
+        if self._running.get(call.request.call_id) is call:
+            self._outputs[call.response_id, call.request.call_id] = output[:MAX_OUTPUT_CHARS]
+            self._tell(call, fact)
 
     @property
     def _now(self) -> int:
         return self._desk.clock.now_ns()
 
-    def _tell(self, call_id: str, fact: Fact) -> None:
-        life, _ = self._running[call_id]
-        for action in life.handle(fact):
-            self._carry_out(action)
+    def _tell(self, call: _RunningCall, fact: Fact) -> None:
+        for action in call.life.handle(fact):
+            self._carry_out(call, action)
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, call: _RunningCall, action: Action) -> None:
+        call_id = call.request.call_id
         match action:
-            case RunTool(call_id=call_id):
-                self._desk.start_task(self._run, call_id, name=f"tool {call_id}")
-            case StopTool(call_id=call_id):
-                self._running[call_id][1].cancel()
-            case ReportOutcome(call_id=call_id, status=status):
-                self._running.pop(call_id)
-                self._report(call_id, status)
+            case RunTool():
+                self._desk.start_task(self._run, call, name=f"tool {call_id}")
+            case StopTool():
+                call.scope.cancel()
+            case ReportOutcome(status=status):
+                del self._running[call_id]
+                self._desk.report(ToolFinished(at=self._now, call_id=call_id, status=status))
             case _:
                 raise AssertionError(f"{type(action).__name__} is not decided by the ToolCall chart")
 
-    def _report(self, call_id: str, status: ToolStatus) -> None:
-        self._desk.report(ToolFinished(at=self._now, call_id=call_id, status=status))
+
+def _parse(tool: Tool, request: ToolRequest) -> BaseModel:
+    """Raises `ValidationError`."""
+    return tool.arguments.model_validate_json(request.arguments_json or "{}")

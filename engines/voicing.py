@@ -1,17 +1,19 @@
 """Voicing: one reply's speech, from units of text through the synthesiser and the gate to the speaker.
 
-The life of it is the `Synthesis` chart's. Text waits here, in order, until the synthesiser takes it; audio waits in the
-speaker's bounded queue. Cancelled, it forwards nothing more, whatever the synthesiser still produces.
+The life of it is the `Synthesis` chart's. Text waits here, in order, until the synthesiser takes it: no more than about
+two seconds of speech are handed in ahead of what has been synthesised. Audio waits in the speaker's bounded queue.
+Cancelled, it forwards nothing more, whatever the synthesiser still produces.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import anyio
 
 from ..audio.formats import AudioFormat, AudioFrame
-from ..statecharts.actions import Action, FinishOutput, OpenOutput, Stamp
+from ..statecharts.actions import Action, OpenOutput, Stamp
 from ..statecharts.errors import ErrorScope, ScopedError
 from ..statecharts.facts import AudioEnded, AudioStarted, Fact, SpeakerFailed, SpeechUnitSynthesized, SynthesisFailed
 from ..statecharts.synthesis import (
@@ -29,6 +31,8 @@ from ..statecharts.synthesis import (
 )
 from .engine import Desk
 from .output_gate import OutputGate
+from .output_stream import OutputStream
+from .port_calls import error_of, let_go, reading
 from .ports import OutputOpening, Speaker, SpeechUnit, SynthesisRequest, SynthesisStream, Synthesizer
 from .public_events import SpeechTextCommitted
 from .reports import (
@@ -42,7 +46,11 @@ from .reports import (
 )
 
 OPEN_TIMEOUT_S = 10.0
-CLOSE_TIMEOUT_S = 2.0
+MAX_AHEAD_MS = 2_000
+"""Contract, section 5: estimated speech that was handed to the synthesiser and is not audio yet."""
+MS_PER_CHAR = 66
+MS_PER_WIDE_CHAR = 220
+"""Fifteen letters or four and a half Chinese characters a second."""
 
 
 class Voicing:
@@ -59,9 +67,12 @@ class Voicing:
         self._chart = Synthesis(response_id, stamp)
         self._units: deque[SpeechUnit] = deque()
         self._text_is_over = False
+        self._ahead_ms: dict[int, float] = {}
         self._changed = anyio.Event()
         self._stream: SynthesisStream | None = None
-        self._opening: OutputOpening | None = None
+        self._refused: ScopedError | None = None
+        self._speaker: Speaker | None = None
+        self._output: OutputStream | None = None
         self._opened = anyio.Event()
         self._end_sample = 0
         self._scope = anyio.CancelScope()
@@ -71,61 +82,77 @@ class Voicing:
     def speak(self, unit: SpeechUnit) -> None:
         """Say this next."""
         self._units.append(unit)
-        self._changed.set()
+        self._note_change()
 
     def close_text(self) -> None:
         """Nothing more is to be said."""
-        self._tell(TextEnded(at=self._now))
         self._text_is_over = True
-        self._changed.set()
+        self._tell(TextEnded(at=self._now))
+        self._note_change()
 
     def cancel(self) -> None:
         """Stop now, from wherever it is."""
         self._tell(SynthesisCancelled(at=self._now))
 
+    # -- its output stream, as the chart decides ---------------------------------------------------------------------
+
     def open_output(self, action: OpenOutput) -> None:
         """The chart opened an output stream for this reply: audio may go to the speaker."""
+        assert self._speaker is not None
         format = AudioFormat(action.sample_rate_hz, action.channels)
-        self._opening = OutputOpening(
-            action.stream_id, action.output_epoch, format, action.prebuffer_ms, held=action.held
-        )
+        opening = OutputOpening(action.stream_id, action.output_epoch, format, action.prebuffer_ms, held=action.held)
+        self._output = OutputStream(self._speaker, self._gate, opening)
         self._opened.set()
+
+    def release(self) -> None:
+        """Let a held output sound."""
+        self._ask(OutputStream.release)
+
+    def pause(self) -> None:
+        self._ask(OutputStream.pause)
+
+    def resume(self) -> None:
+        self._ask(OutputStream.resume)
+
+    async def finish(self, end_sample: int) -> None:
+        """The end barrier, behind every frame that was written."""
+        assert self._output is not None
+        try:
+            await self._output.finish(end_sample)
+        except PortError as failure:
+            self._speaker_failed(failure.error)
 
     # -- the task --------------------------------------------------------------------------------------------------
 
     async def run(self, speaker: Speaker) -> None:
         """Synthesise and play until the end, a failure, or `cancel`."""
+        self._speaker = speaker
         with self._scope:
             try:
-                # Nothing is opened for a reply that has nothing to say.
-                await self._until_there_is_text()
-                if not self._units:
-                    self._tell(SynthesizerEnded(at=self._now, end_sample=0))
-                    return
-                with anyio.fail_after(OPEN_TIMEOUT_S):
-                    self._stream = await self._synthesizer.open(SynthesisRequest(self._response_id, self._epoch))
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._write_units, self._stream)
-                    await self._play(self._stream, speaker)
-                    tasks.cancel_scope.cancel()
-            except PortError as failure:
-                self._fail(failure.error)
-            except TimeoutError:
-                self._fail(_error("synthesizer_not_opened", f"it did not open within {OPEN_TIMEOUT_S:.0f} s"))
-        if self._stream is not None:
-            with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-                await self._stream.aclose()
+                if not self._chart.is_cancelled:
+                    await self._speak_units()
+            except Exception as failure:
+                self._fail(error_of(failure, "the synthesiser", "synthesis"))
+        await let_go(self._stream, "the synthesiser's stream")
 
-    async def finish_output(self, action: FinishOutput, speaker: Speaker) -> None:
-        """The end barrier, behind every frame that was written."""
-        try:
-            await speaker.finish(action.stream_id, action.end_sample)
-        except PortError as failure:
-            self._report(SpeakerFailed(at=self._now, output_epoch=self._epoch, error=failure.error))
+    async def _speak_units(self) -> None:
+        # Nothing is opened for a reply that has nothing to say.
+        await self._until_there_is_text()
+        if not self._units:
+            self._tell(SynthesizerEnded(at=self._now, end_sample=0))
+            return
+        with anyio.move_on_after(OPEN_TIMEOUT_S):
+            self._stream = await self._synthesizer.open(SynthesisRequest(self._response_id, self._epoch))
+        if self._stream is None:
+            self._fail(_error("synthesizer_not_opened", f"it did not open within {OPEN_TIMEOUT_S:.0f} s"))
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._write_units, self._stream)
+            await self._play(self._stream)
+            tasks.cancel_scope.cancel()
 
     async def _until_there_is_text(self) -> None:
         while not self._units and not self._text_is_over:
-            self._changed = anyio.Event()
             await self._changed.wait()
 
     async def _write_units(self, stream: SynthesisStream) -> None:
@@ -136,23 +163,37 @@ class Voicing:
                     await stream.finish_input()
                     return
                 unit = self._units.popleft()
+                await self._until_wanted(unit)
                 self._desk.publish(SpeechTextCommitted(unit.index, unit.text), response_id=self._response_id)
                 await stream.write(unit)
-        except PortError as failure:
-            self._fail(failure.error)
+        except Exception as failure:
+            # What was produced before is played, and the stream's own word on its end is the better one.
+            self._refused = error_of(failure, "the synthesiser", "synthesis")
+            stream.cancel("it refused text")
 
-    async def _play(self, stream: SynthesisStream, speaker: Speaker) -> None:
-        async for report in stream.reports():
-            if await self._take(report, speaker):
-                return
-        self._fail(_error("synthesizer_cut_off", "it ended without saying that it had ended"))
+    async def _until_wanted(self, unit: SpeechUnit) -> None:
+        """One unit of any length may always wait in the synthesiser; a further one only within the budget."""
+        while sum(self._ahead_ms.values()) >= MAX_AHEAD_MS:
+            await self._changed.wait()
+        self._ahead_ms[unit.index] = _estimated_ms(unit.text)
 
-    async def _take(self, report: SynthesisReport, speaker: Speaker) -> bool:
+    async def _play(self, stream: SynthesisStream) -> None:
+        async with reading(stream.reports()) as reports:
+            async for report in reports:
+                if await self._take(report):
+                    return
+        self._fail(self._refused or _error("synthesizer_cut_off", "it ended without saying that it had ended"))
+
+    async def _take(self, report: SynthesisReport) -> bool:
         """One report; True when it was the last."""
         match report:
-            case Synthesized(frame, _):
-                await self._forward(frame, speaker)
+            case Synthesized(frame, unit_index):
+                self._ahead_ms[unit_index] = max(0.0, self._ahead_ms.get(unit_index, 0.0) - frame.duration_ms)
+                self._note_change()
+                await self._forward(frame)
             case UnitSynthesized(unit_index, start_sample, end_sample, _):
+                self._ahead_ms.pop(unit_index, None)
+                self._note_change()
                 self._report(
                     SpeechUnitSynthesized(
                         at=self._now,
@@ -162,39 +203,40 @@ class Voicing:
                         end_sample=end_sample,
                     )
                 )
-            case SynthesisEnded(end_sample):
-                self._tell(SynthesizerEnded(at=self._now, end_sample=end_sample))
+            case SynthesisEnded():
+                # What exists is what was forwarded, whatever the synthesiser counts.
+                self._tell(SynthesizerEnded(at=self._now, end_sample=self._end_sample))
                 return True
             case SynthesisErrored(error):
                 self._fail(error)
                 return True
             case SynthesisStopped():
+                self._fail(self._refused or _error("synthesizer_stopped", "it stopped although nobody cancelled it"))
                 return True
         return False
 
-    async def _forward(self, frame: AudioFrame, speaker: Speaker) -> None:
-        """To the speaker, through the gate, once the chart has opened the output."""
+    async def _forward(self, frame: AudioFrame) -> None:
+        """To the speaker, once the chart has opened the output."""
         if not frame.samples:
             return
-        if not self._opened.is_set():
-            self._tell(
-                FirstAudioProduced(
-                    at=self._now, sample_rate_hz=frame.format.sample_rate_hz, channels=frame.format.channels
-                )
-            )
-            await self._opened.wait()
-            assert self._opening is not None
-            try:
-                await speaker.open(self._opening)
-            except PortError as failure:
-                self._speaker_failed(failure.error)
-                return
-        assert self._opening is not None
         try:
-            await self._gate.write(self._opening.stream_id, self._epoch, frame)
+            if not self._opened.is_set():
+                format = frame.format
+                self._tell(
+                    FirstAudioProduced(at=self._now, sample_rate_hz=format.sample_rate_hz, channels=format.channels)
+                )
+                await self._opened.wait()
+                assert self._output is not None
+                await self._output.open()
+            assert self._output is not None
+            await self._output.write(frame)
         except PortError as failure:
             self._speaker_failed(failure.error)
         self._end_sample = max(self._end_sample, frame.end_sample)
+
+    def _note_change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
     # -- the chart -------------------------------------------------------------------------------------------------
 
@@ -204,6 +246,14 @@ class Voicing:
 
     def _report(self, fact: Fact) -> None:
         self._desk.report(fact)
+
+    def _ask(self, what: Callable[[OutputStream], None]) -> None:
+        if self._output is None:
+            return
+        try:
+            what(self._output)
+        except PortError as failure:
+            self._speaker_failed(failure.error)
 
     def _speaker_failed(self, error: ScopedError) -> None:
         self._report(SpeakerFailed(at=self._now, output_epoch=self._epoch, error=error))
@@ -218,26 +268,17 @@ class Voicing:
 
     def _carry_out(self, action: Action) -> None:
         match action:
-            case ReportAudioStarted():
+            case ReportAudioStarted(sample_rate_hz=rate, channels=channels):
                 self._report(
-                    AudioStarted(
-                        at=self._now,
-                        output_epoch=self._epoch,
-                        sample_rate_hz=action.sample_rate_hz,
-                        channels=action.channels,
-                    )
+                    AudioStarted(at=self._now, output_epoch=self._epoch, sample_rate_hz=rate, channels=channels)
                 )
             case FinishText():
                 self._text_is_over = True
-                self._changed.set()
-            case ReportAudioEnded():
-                self._report(AudioEnded(at=self._now, output_epoch=self._epoch, end_sample=action.end_sample))
-            case ReportSynthesisFailed():
-                self._report(
-                    SynthesisFailed(
-                        at=self._now, output_epoch=self._epoch, end_sample=action.end_sample, error=action.error
-                    )
-                )
+                self._note_change()
+            case ReportAudioEnded(end_sample=end):
+                self._report(AudioEnded(at=self._now, output_epoch=self._epoch, end_sample=end))
+            case ReportSynthesisFailed(end_sample=end, error=error):
+                self._report(SynthesisFailed(at=self._now, output_epoch=self._epoch, end_sample=end, error=error))
             case StopSynthesizer():
                 if self._stream is not None:
                     self._stream.cancel("cancelled")
@@ -248,3 +289,7 @@ class Voicing:
 
 def _error(code: str, message: str) -> ScopedError:
     return ScopedError(code, "synthesis", ErrorScope.RESPONSE, f"the synthesiser failed: {message}", retryable=True)
+
+
+def _estimated_ms(text: str) -> int:
+    return sum(MS_PER_WIDE_CHAR if character >= "\u2e80" else MS_PER_CHAR for character in text)

@@ -1,0 +1,161 @@
+"""One reply while it is being made: what the model wrote and asked for, and what it sees when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+from ..statecharts.values import Outcome, ToolStatus
+from .attempt import Attempt
+from .engine import Desk
+from .history import Delivery, History, Reply, ToolExchange, messages_of_calls, with_tool_output
+from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolRequest
+from .public_events import TextAppended, TextFinished
+from .reply_text import ReplyText
+from .tools import ToolCalls
+from .voicing import Voicing
+
+Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
+"""What was said before this reply. May wait, bounded."""
+
+
+@dataclass
+class _Step:
+    """From one request to the model until it waits for its tools."""
+
+    starts_at_char: int
+    call_ids: list[str] = field(default_factory=list[str])
+
+
+class LiveReply:
+    """What this side holds of one reply; the user of its attempts."""
+
+    def __init__(
+        self, desk: Desk, record: Reply, voicing: Voicing, tools: ToolCalls, history: History, context: Context
+    ) -> None:
+        self.record = record
+        self.voicing = voicing
+        self.attempt: Attempt | None = None
+        self.stream_id: int | None = None
+        self._desk = desk
+        self._tools = tools
+        self._history = history
+        self._context = context
+        self._text = ReplyText()
+        self._text_is_over = False
+        self._final_text: str | None = None
+        self._steps: list[_Step] = []
+        self._proposed: dict[str, ToolRequest] = {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing about it will change any more."""
+        calls_are_settled = all(exchange.status is not None for exchange in self.record.tools)
+        return self.record.outcome is not None and self.record.delivery is not None and calls_are_settled
+
+    @property
+    def awaits_delivery(self) -> bool:
+        """It has ended, and what was heard of it is not known yet."""
+        return self.record.outcome is not None and self.record.delivery is None
+
+    @property
+    def generated(self) -> str:
+        """The whole visible text so far."""
+        return self._text.written if self._final_text is None else self._final_text
+
+    def heard(self, units: int) -> str:
+        """What the first `units` units of its speech say, as it was written."""
+        return self._text.heard(units)
+
+    def begin_attempt(self, responder: Responder, attempt_id: str) -> Attempt:
+        """Ask the model: for the first time, again, or to go on after its tools."""
+        if not self._steps or self._steps[-1].call_ids:
+            self._steps.append(_Step(len(self._text.written)))
+        self.attempt = Attempt(self._desk, responder, attempt_id, self)
+        return self.attempt
+
+    # -- for its attempts (`AttemptUser`) --------------------------------------------------------------------------
+
+    async def request(self, attempt_id: str) -> GenerationRequest:
+        messages = (*await self._context(self), *self._own_messages())
+        return GenerationRequest(self.record.response_id, attempt_id, messages, self._tools.definitions())
+
+    def append(self, text: str) -> None:
+        units = self._text.append(text)
+        self._desk.publish(TextAppended(text), response_id=self.record.response_id)
+        self._speak(units)
+
+    def close_text(self, final_text: str | None = None) -> None:
+        """No more text; closing again changes nothing."""
+        if self._text_is_over:
+            return
+        self._text_is_over = True
+        if final_text is not None and self._steps:
+            self._final_text = self._text.written[: self._steps[-1].starts_at_char] + final_text
+        self._speak(self._text.close())
+        self.voicing.close_text()
+        self._desk.publish(TextFinished(self.generated), response_id=self.record.response_id)
+
+    def propose(self, request: ToolRequest) -> tuple[bool, bool]:
+        if request.call_id not in self._proposed:
+            self._proposed[request.call_id] = request
+            self._steps[-1].call_ids.append(request.call_id)
+        return self._tools.refusal(request) is None, self._tools.is_background(request)
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def keep_call(self, call_id: str) -> ToolRequest:
+        """A proposed call becomes part of the record."""
+        request = self._proposed[call_id]
+        if all(exchange.request.call_id != call_id for exchange in self.record.tools):
+            self.record = replace(self.record, tools=(*self.record.tools, ToolExchange(request)))
+            self.store()
+        return request
+
+    def settle_call(self, call_id: str, status: ToolStatus) -> None:
+        """Its one outcome, with what it said."""
+        request = self.keep_call(call_id)
+        output = self._tools.conclude(self.record.response_id, call_id)
+        if not output and status is ToolStatus.FAILED:
+            output = self._tools.refusal(request) or "refused: another call is open under this identity"
+        self.record = with_tool_output(self.record, call_id, status, output)
+        self.store()
+
+    # -- the record ------------------------------------------------------------------------------------------------
+
+    def store(self) -> None:
+        """Keep what is known of it, from its first moment on: a crash must leave a trace of what was begun."""
+        self._history.store_reply(self.record)
+
+    def end(self, outcome: Outcome, reason: str) -> None:
+        """The model's side has ended, whether or not the model knows."""
+        if self.attempt is not None and not self.attempt.is_finished:
+            self.attempt.abandon(reason or outcome)
+        if outcome is Outcome.FAILED:
+            # What exists is spoken to its end; a synthesis that is cancelled already takes nothing more.
+            self.close_text()
+        self.record = replace(self.record, generated=self.generated, outcome=outcome, reason=reason)
+        self.store()
+
+    def deliver(self, delivery: Delivery, position: int) -> None:
+        """What was heard is known."""
+        self.record = replace(self.record, position=position, generated=self.generated, delivery=delivery)
+        self.store()
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _speak(self, units: list[SpeechUnit]) -> None:
+        if units:
+            self.record = replace(self.record, generated=self.generated)
+            self.store()
+        for unit in units:
+            self.voicing.speak(unit)
+
+    def _own_messages(self) -> list[Message]:
+        """The steps so far: text as it was written, calls, and what came of them."""
+        messages: list[Message] = []
+        ends = [step.starts_at_char for step in self._steps[1:]]
+        for step, end in zip(self._steps, ends, strict=False):
+            exchanges = [known for known in self.record.tools if known.request.call_id in step.call_ids]
+            messages.extend(messages_of_calls(exchanges, self._text.written[step.starts_at_char : end]))
+        return messages
