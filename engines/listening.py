@@ -1,9 +1,16 @@
-"""Listening: the microphone's track, voice activity on it, and the recognitions that the chart asks for."""
+"""Listening: the capture track, voice activity on it, and the recognitions that the chart asks for.
+
+Whatever the microphone and the device sessions do, there is one track here without holes: a short one is filled with
+silence, and a new device session continues the positions of the one before. What was lost is told to the chart, which
+decides whether the utterance survives it.
+"""
 
 from __future__ import annotations
 
-from ..audio.formats import SPEECH_FORMAT, AudioFrame
-from ..audio.resampling import TrackResampler
+from dataclasses import replace
+
+from ..audio.formats import SPEECH_FORMAT, AudioFormat, AudioFrame
+from ..audio.resampling import DownMix, TrackResampler
 from ..audio.ring import PreRoll
 from ..audio.voice_activity import (
     SpeechOffset,
@@ -19,6 +26,7 @@ from ..statecharts.facts import ConnectionLost, InputDiscontinuity, SpeechProgre
 from ..statecharts.values import TurnAuthority
 from .engine import Desk
 from .hearing import Hearing
+from .port_calls import reading
 from .ports import Microphone, Recognizer
 from .reports import Captured, CaptureEnded, CaptureGap
 
@@ -27,7 +35,10 @@ SPEECH_PREFIX_MS = 300
 """Kept before the detected onset: voice activity is always late, and the first consonant is what it misses."""
 
 MAX_BRIDGE_SAMPLES = SPEECH_FORMAT.samples_for_ms(1_000)
-"""Longer holes are not filled with silence: no policy lets an utterance survive them."""
+"""Longer holes are not filled: what is being recognised then fails."""
+
+KEPT_FAILURES = 2
+"""Failed recognitions whose recording is kept until the chart has decided about a batch attempt."""
 
 
 class Listening:
@@ -45,57 +56,92 @@ class Listening:
         self._detector = VoiceActivityDetector(probability, settings or VoiceActivitySettings())
         self._pre_roll = PreRoll(SPEECH_FORMAT, PRE_ROLL_MS)
         self._hearings: dict[str, Hearing] = {}
-        self._failed: Hearing | None = None
-        self._resampler: TrackResampler | None = None
+        self._failed: dict[str, Hearing] = {}
+        self._resampler = TrackResampler(SPEECH_FORMAT, SPEECH_FORMAT)
+        self._next_capture: int | None = None
+        self._shift = 0
+        self._resumes_at: int | None = None
         self._next_sample: int | None = None
+        self._heard_at = 0
 
     # -- the microphone --------------------------------------------------------------------------------------------
 
     async def listen(self, microphone: Microphone) -> None:
-        """Follow one capture track to its end."""
-        self._begin_track(microphone)
-        self._next_sample = None
-        async for report in microphone.reports():
-            match report:
-                case Captured(frame):
-                    self._take(frame)
-                case CaptureGap(lost_samples, _):
-                    self._gap(microphone, lost_samples)
-                case CaptureEnded(error):
-                    if error is not None:
-                        self._desk.report(ConnectionLost(at=self._now, error=error))
+        """Follow one device's capture to its end."""
+        self._begin_track(microphone.format)
+        async with reading(microphone.reports()) as reports:
+            async for report in reports:
+                match report:
+                    case Captured(frame):
+                        self._capture(frame)
+                    case CaptureGap(lost_samples, _):
+                        self._lose(lost_samples)
+                    case CaptureEnded(error):
+                        self._end_track()
+                        if error is not None:
+                            self._desk.report(ConnectionLost(at=self._now, error=error))
 
-    def _begin_track(self, microphone: Microphone) -> None:
-        """A new track has positions of its own; nothing of an older one can continue in it."""
-        self._resampler = TrackResampler(microphone.format, SPEECH_FORMAT)
+    def _begin_track(self, device_format: AudioFormat) -> None:
+        """A device that begins anew counts anew; the track here goes on."""
+        # On a board with several channels the first one is the microphone; others are often the echo reference.
+        self._resampler = TrackResampler(device_format, SPEECH_FORMAT, downmix=DownMix.FIRST_CHANNEL)
+        self._next_capture = None
+        if self._next_sample is not None:
+            lost_samples = (self._now - self._heard_at) * SPEECH_FORMAT.sample_rate_hz // 1_000_000_000
+            self._report_loss(int(SPEECH_FORMAT.duration_ms(lost_samples)))
+            self._resumes_at = self._next_sample + lost_samples
+
+    def _capture(self, frame: AudioFrame) -> None:
+        if self._next_capture is not None and frame.start_sample != self._next_capture:
+            # A jump that the device did not announce.
+            self._lose(max(0, frame.start_sample - self._next_capture))
+        self._next_capture = frame.end_sample
+        self._take(self._resampler.feed(frame))
+
+    def _lose(self, lost_samples: int) -> None:
+        """Samples are missing before the next frame."""
+        self._take(self._resampler.flush())
+        self._next_capture = None
+        self._report_loss(int(self._resampler.source.duration_ms(lost_samples)))
+
+    def _report_loss(self, lost_ms: int) -> None:
+        self._desk.report(InputDiscontinuity(at=self._now, lost_ms=lost_ms))
+
+    def _end_track(self) -> None:
+        """The recording ended, or the device: what was being said is over."""
+        self._take(self._resampler.flush())
+        for activity in self._detector.finish():
+            self._tell(activity)
+
+    def _take(self, frame: AudioFrame | None) -> None:
+        """The next samples of the device, at the recogniser's rate."""
+        if frame is None:
+            return
+        if self._resumes_at is not None:
+            self._shift, self._resumes_at = self._resumes_at - frame.start_sample, None
+        frame = replace(frame, start_sample=frame.start_sample + self._shift)
+        if self._next_sample is not None:
+            hole = frame.start_sample - self._next_sample
+            if 0 < hole <= MAX_BRIDGE_SAMPLES:
+                self._hear(AudioFrame(bytes(SPEECH_FORMAT.bytes_for(hole)), SPEECH_FORMAT, self._next_sample))
+            elif hole:
+                self._break_track()
+        self._hear(frame)
+
+    def _break_track(self) -> None:
+        """What comes next does not join what was: nothing that is being recognised can be whole."""
+        for hearing in tuple(self._hearings.values()):
+            hearing.lose_audio()
         self._detector.gap()
         self._pre_roll.clear()
 
-    def _take(self, captured: AudioFrame) -> None:
-        assert self._resampler is not None
-        frame = self._resampler.feed(captured)
-        if frame is None:
-            return
-        self._bridge(frame)
+    def _hear(self, frame: AudioFrame) -> None:
+        self._next_sample, self._heard_at = frame.end_sample, self._now
         self._pre_roll.append(frame)
-        for hearing in self._hearings.values():
+        for hearing in tuple(self._hearings.values()):
             hearing.offer(frame)
         for activity in self._detector.feed(frame):
             self._tell(activity)
-
-    def _bridge(self, frame: AudioFrame) -> None:
-        """What was lost is silence to a recogniser; whether the utterance is still whole the chart decides."""
-        expected, self._next_sample = self._next_sample, frame.end_sample
-        if expected is None or not expected < frame.start_sample <= expected + MAX_BRIDGE_SAMPLES:
-            return
-        silence = AudioFrame(bytes(SPEECH_FORMAT.bytes_for(frame.start_sample - expected)), SPEECH_FORMAT, expected)
-        for hearing in self._hearings.values():
-            hearing.offer(silence)
-
-    def _gap(self, microphone: Microphone, lost_samples: int) -> None:
-        self._begin_track(microphone)
-        lost_ms = int(microphone.format.duration_ms(lost_samples))
-        self._desk.report(InputDiscontinuity(at=self._now, lost_ms=lost_ms))
 
     def _tell(self, activity: VoiceActivity) -> None:
         match activity:
@@ -112,22 +158,23 @@ class Listening:
 
     def start(self, action: StartRecognition) -> None:
         """Recognise from `action.sample` on, pre-roll included."""
-        hearing = self._new_hearing(action.recognition_id, action)
+        hearing = self._new_hearing(action)
         if action.sample is not None:
             before = self._pre_roll.since(action.sample)
             hearing.preload(before.frames)
             if before.missing_samples:
-                lost_ms = int(SPEECH_FORMAT.duration_ms(before.missing_samples))
-                self._desk.report(InputDiscontinuity(at=self._now, lost_ms=lost_ms))
-        self._desk.start_task(self._run, action.recognition_id, name=f"hearing {action.recognition_id}")
+                self._report_loss(int(SPEECH_FORMAT.duration_ms(before.missing_samples)))
 
     def transcribe(self, action: TranscribeRecording) -> None:
         """Recognise the recording of a failed recognition as a whole; live audio follows it."""
-        failed = self._hearings.pop(action.failed_recognition_id, None) or self._failed
-        hearing = self._new_hearing(action.recognition_id, action)
-        if failed is not None:
-            hearing.preload(failed.recording)
-        self._desk.start_task(self._run, action.recognition_id, name=f"hearing {action.recognition_id}")
+        failed = self._failed.pop(action.failed_recognition_id, None)
+        hearing = self._new_hearing(action)
+        if failed is None or failed.recorded_until is None or not failed.recording:
+            hearing.lose_audio()
+            return
+        hearing.preload(failed.recording)
+        # What was captured between the failure and this decision is in the ring.
+        hearing.preload(self._pre_roll.since(failed.recorded_until).frames)
 
     def finish(self, action: FinishRecognition) -> None:
         hearing = self._hearings.get(action.recognition_id)
@@ -135,22 +182,30 @@ class Listening:
             hearing.finish()
 
     def cancel(self, action: CancelRecognition) -> None:
+        self._failed.pop(action.recognition_id, None)
         hearing = self._hearings.pop(action.recognition_id, None)
         if hearing is not None:
             hearing.cancel()
 
-    def _new_hearing(self, recognition_id: str, action: StartRecognition | TranscribeRecording) -> Hearing:
-        hearing = Hearing(self._desk, self._recognizer, recognition_id, SPEECH_FORMAT, action.stamp)
+    def _new_hearing(self, action: StartRecognition | TranscribeRecording) -> Hearing:
+        recognition_id = action.recognition_id
+        hearing = Hearing(
+            self._desk, self._recognizer, recognition_id, SPEECH_FORMAT, action.stamp, on_failure=self._set_aside
+        )
         self._hearings[recognition_id] = hearing
+        self._desk.start_task(self._run, hearing, name=f"hearing {recognition_id}")
         return hearing
 
-    async def _run(self, recognition_id: str) -> None:
-        hearing = self._hearings.get(recognition_id)
-        if hearing is None:
-            return
+    def _set_aside(self, hearing: Hearing) -> None:
+        """It failed: the chart may want its recording."""
+        self._hearings.pop(hearing.recognition_id, None)
+        self._failed[hearing.recognition_id] = hearing
+        while len(self._failed) > KEPT_FAILURES:
+            del self._failed[next(iter(self._failed))]
+
+    async def _run(self, hearing: Hearing) -> None:
         await hearing.run()
-        if self._hearings.pop(recognition_id, None) is not None and hearing.has_failed:
-            self._failed = hearing
+        self._hearings.pop(hearing.recognition_id, None)
 
     @property
     def _now(self) -> int:
