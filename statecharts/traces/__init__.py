@@ -4,7 +4,7 @@ from .codec import JsonObject
 from .reading import decode_policies, parse_trace
 from .records import Gap, Header, Record, Start, Taken, Trace, TraceError
 from .redaction import Redactor
-from .replaying import Divergence, Replay, replay
+from .replaying import Divergence, Replay, chart_of, replay
 from .writing import TraceEncoder
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Trace",
     "TraceEncoder",
     "TraceError",
+    "chart_of",
     "decode_policies",
     "parse_trace",
     "replay",

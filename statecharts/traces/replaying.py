@@ -56,7 +56,7 @@ def chart_of(trace: Trace, chart: KnownChart | None = None) -> KnownChart:
     if fingerprint != header.fingerprint:
         raise TraceError(
             f"{trace.name} was made by version {header.fingerprint} of the chart {header.chart} "
-            f"({header.writer or 'unknown program'}), and this is {fingerprint}: replay it with the program that wrote "
+            f"({header.writer or 'unknown program'}), and this is {fingerprint}: that needs the program that wrote "
             "it; show, timeline and diff work here"
         )
     return known
