@@ -57,6 +57,7 @@ class InProcessSpeaker:
         self._reports: ReportQueue[SpeakerReport] = ReportQueue(replaces=newer_progress)
         self._ready = Readiness()
         self._lost: ScopedError | None = None
+        self._lost_after_close: ScopedError | None = None
         self._closing = False
         self._renderer.attach(self._receive)
 
@@ -73,7 +74,7 @@ class InProcessSpeaker:
         """A speaker whose device runs during the block.
 
         `write_deadline_ms`: how long a write waits without any room being made. `log` gets every rendered span.
-        Raises `PortError` when the device cannot start.
+        Raises `PortError` when the device cannot start, and at the end when what it still had to record was lost.
         """
         speaker = cls(device, limits=limits, write_deadline_ms=write_deadline_ms, log=log)
         async with background(speaker._run):
@@ -83,6 +84,8 @@ class InProcessSpeaker:
                 yield speaker
             finally:
                 await speaker.aclose()
+        if speaker._lost_after_close is not None:
+            raise PortError(speaker._lost_after_close)
 
     # -- the port --------------------------------------------------------------------------------------------------
 
@@ -165,6 +168,8 @@ class InProcessSpeaker:
         try:
             await self._renderer.run(task_status=self._ready)
         except DeviceLost as error:
+            if self._closing and self._lost is None:
+                self._lost_after_close = speaker_lost(error)
             self._lose(speaker_lost(error))
             self._ready.started()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
-from anyio.abc import SocketStream, TaskStatus
+from anyio.abc import SocketStream, TaskGroup, TaskStatus
 
 from ...audio.formats import AudioFormat
 from ...statecharts.values import PositionSource
@@ -83,22 +83,18 @@ class _AudioService:
         self._changed = Notification()
 
     async def serve(self, path: Path, task_status: TaskStatus[None]) -> None:
-        async with private_listener(path) as listener, anyio.create_task_group() as group:
-            ready = [Readiness(), Readiness()]
-            group.start_soon(self._run_renderer, ready[0])
-            group.start_soon(self._run_capture, ready[1])
-            with anyio.move_on_after(self._limits.device_start_deadline_ms / 1_000) as starting:
-                for device in ready:
-                    await device.wait()
-            if starting.cancelled_caught:
-                self._fail("speaker", DeviceLost("device_missing", "a sound device does not start; check it"))
-            if self._failure is None:
-                group.start_soon(listener.serve, self._speak_with)
-                task_status.started()
-                await self._until_failed()
-            group.cancel_scope.cancel()
-        if self._failure is not None:
-            raise self._failure
+        try:
+            async with private_listener(path) as listener, anyio.create_task_group() as group:
+                await self._start_devices(group)
+                if self._failure is None:
+                    group.start_soon(listener.serve, self._speak_with)
+                    task_status.started()
+                    await self._until_failed()
+                group.cancel_scope.cancel()
+        finally:
+            # Also when cancelled: a recording whose last samples could not be written is no success.
+            if self._failure is not None:
+                raise self._failure
 
     # -- who holds the devices (`Holding`) -------------------------------------------------------------------------
 
@@ -125,6 +121,16 @@ class _AudioService:
             self._holder.captured(data, captured_at_ns, lost_samples)
 
     # -- inside ----------------------------------------------------------------------------------------------------
+
+    async def _start_devices(self, group: TaskGroup) -> None:
+        ready = [Readiness(), Readiness()]
+        group.start_soon(self._run_renderer, ready[0])
+        group.start_soon(self._run_capture, ready[1])
+        with anyio.move_on_after(self._limits.device_start_deadline_ms / 1_000) as starting:
+            for device in ready:
+                await device.wait()
+        if starting.cancelled_caught:
+            self._fail("speaker", DeviceLost("device_missing", "a sound device does not start; check it"))
 
     async def _until_failed(self) -> None:
         while self._failure is None:

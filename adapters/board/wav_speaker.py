@@ -22,6 +22,9 @@ DEFAULT_SPEAKER_FORMAT = AudioFormat(24_000)
 LATE_QUANTA = 4
 """A device that is this far behind has lost the time, as hardware does, instead of playing the backlog in a burst."""
 
+FLUSH_MS = 200
+"""What the recording of a killed process may lack."""
+
 
 class Recording(Enum):
     """What the WAV file holds."""
@@ -79,7 +82,9 @@ class WavSpeaker:
         self._source = source
         try:
             if self._path is not None:
-                self._writer = WavWriter(self._path, self.format, max_data_bytes=self._max_data_bytes)
+                self._writer = WavWriter(
+                    self._path, self.format, flush_ms=FLUSH_MS, max_data_bytes=self._max_data_bytes
+                )
             task_status.started()
             await self._render_in_real_time(source)
         except AudioWriteError as error:

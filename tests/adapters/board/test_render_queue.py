@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
@@ -185,6 +186,33 @@ def test_a_device_whose_presentations_come_late_keeps_silence_in_one_piece() -> 
     assert isinstance(queue.take_reports()[-1], RenderingDrained)
 
 
+def test_no_thread_gets_an_older_sample_once_the_gate_has_closed() -> None:
+    queue = RenderQueue(FORMAT)
+    closed_before = 0
+    stop = threading.Event()
+    stale: list[int] = []
+
+    def device() -> None:
+        while not stop.is_set():
+            barrier = closed_before
+            block = queue.render(4)
+            values = memoryview(block.data).cast("h")[: block.sounding_samples]
+            stale.extend(value for value in values if (value - 1) // 1_000 < barrier)
+
+    thread = threading.Thread(target=device)
+    thread.start()
+    for epoch in range(1, 30):
+        queue.open(opening(epoch, epoch))
+        for start in range(0, 400, 40):
+            queue.write(epoch, epoch, frame(epoch, start, 40))
+        queue.invalidate_before(epoch + 1)
+        closed_before = epoch + 1
+        queue.flushed(0, 0)
+    stop.set()
+    thread.join()
+    assert stale == []
+
+
 class AnySpeaker(RuleBasedStateMachine):
     """Writers, a device with a hardware buffer, and interruptions, in any order.
 
@@ -310,7 +338,8 @@ class AnySpeaker(RuleBasedStateMachine):
             case RenderingStarted() | RenderingProgressed():
                 assert position.played_samples > 0
             case RenderingStarved():
-                assert stream_id not in self.finished
+                # The gap was heard even where more, and the end, came while the silence was on its way to the ear.
+                assert stream_id not in self.finished or position.played_samples < position.accepted_samples
 
     @invariant()
     def what_was_heard_is_gapless_and_in_order(self) -> None:

@@ -184,3 +184,10 @@ async def test_an_unplugged_speaker_raises_even_while_it_stalls() -> None:
     speaker.vanish()
     with pytest.raises(DeviceLost, match="unplugged"):
         await speaker.run(Source())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk that is always full")
+async def test_a_disk_that_is_full_from_the_start_is_told_before_anything_plays() -> None:
+    with pytest.raises(PortError, match="recording_failed"):
+        async with InProcessSpeaker.running(WavSpeaker(Path("/dev/full"), FORMAT)):
+            raise AssertionError("started")
