@@ -44,7 +44,17 @@ from voicechart.statecharts.testing import HANDS_FREE, ScriptedConversation
 
 ORDINARY_TARGET_US = 250
 BARGE_IN_TARGET_US = 450
-ROUNDS, STEPS = 5, 300
+
+
+@dataclass
+class Effort:
+    """How often everything is measured."""
+
+    rounds: int = 5
+    steps: int = 300
+
+
+EFFORT = Effort()
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
 POLICIES = Policies(interruption=HANDS_FREE)
 
@@ -112,9 +122,9 @@ def measured(conversation: Conversation, case: Case) -> Cost:
     medians: list[float] = []
     nearly_worst: list[float] = []
     actions: tuple[object, ...] = ()
-    for _ in range(ROUNDS):
+    for _ in range(EFFORT.rounds):
         taken: list[int] = []
-        for _ in range(STEPS):
+        for _ in range(EFFORT.steps):
             conversation.restore(case.beginning)
             began = time.process_time_ns()
             actions = conversation.handle(case.fact)
@@ -135,7 +145,7 @@ def steps_of(selection: Selection, listener: Listener = no_listener) -> dict[str
 def construction_of(selection: Selection) -> dict[str, float]:
     """Making one conversation, with everything of its class known already."""
     best: list[float] = []
-    for _ in range(ROUNDS):
+    for _ in range(EFFORT.rounds):
         began = time.process_time_ns()
         for _ in range(20):
             Conversation("benchmark", policies=POLICIES, selection=selection)
@@ -150,7 +160,7 @@ def construction_of(selection: Selection) -> dict[str, float]:
 def class_cost_us() -> float:
     """Looking into the declared chart, once a process."""
     best: list[int] = []
-    for _ in range(ROUNDS):
+    for _ in range(EFFORT.rounds):
         began = time.process_time_ns()
         Anatomy(ConversationChart)
         best.append(time.process_time_ns() - began)
@@ -179,7 +189,7 @@ def breakdown(name: str) -> dict[str, float]:
     conversation = Conversation("benchmark", policies=POLICIES)
     [case] = [case for case in cases(conversation) if case.name == name]
     profile = cProfile.Profile()
-    for _ in range(STEPS * ROUNDS):
+    for _ in range(EFFORT.steps * EFFORT.rounds):
         conversation.restore(case.beginning)
         profile.enable()
         conversation.handle(case.fact)
@@ -246,8 +256,13 @@ def show(found: dict[str, Any], console: Console) -> None:
         console.print(f"{name}: {target['measured']} (target ≤ {target['target']})")
 
 
-def main(as_json: Annotated[bool, typer.Option("--json", help="Print one object instead of tables.")] = False) -> None:
+def main(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one object instead of tables.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, of which the best counts.")] = EFFORT.rounds,
+    steps: Annotated[int, typer.Option(min=1, help="Macrosteps in a round.")] = EFFORT.steps,
+) -> None:
     """Measure the conversation chart."""
+    EFFORT.rounds, EFFORT.steps = rounds, steps
     found = report()
     if as_json:
         print(json.dumps(found))
