@@ -211,7 +211,8 @@ async def test_progress_comes_at_most_ten_times_a_second_and_never_beyond_what_w
         await rig.speaker.finish(1, 2_800)
         await rig.until(RenderingDrained)
     progress = rig.of(RenderingProgressed)
-    assert len(progress) == 3
+    # One for every 100 ms of the 350; a slow reader may get the newer of two.
+    assert 1 <= len(progress) <= 3
     for report in progress:
         assert isinstance(report, RenderingProgressed)
         position = report.position
