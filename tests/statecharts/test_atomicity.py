@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
 from voicechart.statecharts import Conversation, ConversationChart, Policies
+from voicechart.statecharts.chart import Selection
 from voicechart.statecharts.context import TimerKind
 from voicechart.statecharts.errors import ChartError
 from voicechart.statecharts.testing import HANDS_FREE, ScriptedConversation
 
 if TYPE_CHECKING:
     from voicechart.statecharts.actions import Action
-    from voicechart.statecharts.chart import Selection
 
 POLICIES = Policies(interruption=HANDS_FREE)
 
@@ -79,7 +79,7 @@ FIRST_MICROSTEP = ("interruption_is_accepted", "carry_out_interruption", "invali
 LATER_MICROSTEPS = ("cancel_reply", "cancel_calls", "stop_output", "start_timer", "publish")
 
 
-@pytest.mark.parametrize("selection", ["indexed", "library"])
+@pytest.mark.parametrize("selection", get_args(Selection))
 @pytest.mark.parametrize("late", [False, True], ids=["at its start", "at its end"])
 @pytest.mark.parametrize("method", FIRST_MICROSTEP + LATER_MICROSTEPS)
 def test_a_barge_in_that_breaks_anywhere_is_undone_as_a_whole(method: str, late: bool, selection: Selection) -> None:

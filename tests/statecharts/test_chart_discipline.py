@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import pytest
 from statemachine import State
 
-from voicechart.statecharts import Conversation, ConversationChart
+from voicechart.statecharts import Conversation, ConversationChart, Policies, SeededIds
 from voicechart.statecharts.actions import Stamp
 from voicechart.statecharts.chart import Chart, ChartDefinition, Selection, Snapshot, Step, states_of, transitions_of
 from voicechart.statecharts.context import Context
@@ -57,7 +57,7 @@ class TurnstileChart(ChartDefinition):
         self.decide("unknown to this chart")
 
 
-@pytest.mark.parametrize("selection", ["indexed", "library", "direct"])
+@pytest.mark.parametrize("selection", get_args(Selection))
 def test_what_a_chart_decides_joins_the_macrostep_and_a_fact_without_a_row_is_nothing(selection: Selection) -> None:
     turnstile = Chart[Count](TurnstileChart(Count(), selection))
     steps: list[Step[Count]] = []
@@ -231,6 +231,14 @@ def test_the_events_of_a_chart_are_the_ones_its_facts_and_timers_have() -> None:
     events = Conversation().definition.anatomy.events()
     assert {"speech_started", "cancel_ack_timed_out", "interrupted"} <= events
     assert "timer_fired" not in events, "a timer is known under its kind"
+
+
+def test_a_conversation_tells_what_it_was_made_with() -> None:
+    ids = SeededIds("kitchen")
+    conversation = Conversation("kitchen", ids=ids)
+    assert conversation.ids is ids
+    assert conversation.policies == Policies()
+    assert conversation.definition is ConversationChart
 
 
 def test_a_chart_of_one_region_is_held_to_the_same() -> None:
