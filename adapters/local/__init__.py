@@ -9,7 +9,8 @@ from .pico import PicoSynthesizer
 from .piper import PiperSynthesizer
 from .silero import SileroProbability
 from .synthesis_stream import SynthesisBounds
-from .whisper import WhisperBounds, WhisperRecognizer
+from .whisper import WhisperRecognizer
+from .whisper_stream import WhisperBounds
 
 __all__ = [
     "EspeakSynthesizer",

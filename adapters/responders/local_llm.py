@@ -45,6 +45,23 @@ class _Server(Protocol):
     ) -> object: ...
 
 
+@dataclass(slots=True)
+class _Model:
+    """The only reference to the server, so that it is destroyed where and when `unload` runs."""
+
+    server: _Server | None
+
+    def complete(self, body: Mapping[str, JsonValue], callback: Callable[[object], bool]) -> None:
+        """In the worker's thread. Raises `ValueError` and `RuntimeError` for what the library refuses."""
+        if self.server is None:
+            raise RuntimeError("the model was unloaded")
+        self.server.handle_chat_completions(body, callback)
+
+    def unload(self) -> None:
+        """In the worker's thread."""
+        self.server = None
+
+
 @dataclass(frozen=True, slots=True)
 class LlmLimits:
     """Sizes in tokens and characters, waits in seconds."""
@@ -62,8 +79,8 @@ class LlmLimits:
 class LocalLlmStream:
     """One reply being generated in the worker's thread; a cancel takes effect at the next token."""
 
-    def __init__(self, server: _Server, body: Mapping[str, JsonValue], worker: Worker, limits: LlmLimits) -> None:
-        self._server = server
+    def __init__(self, model: _Model, body: Mapping[str, JsonValue], worker: Worker, limits: LlmLimits) -> None:
+        self._model = model
         self._body = body
         self._limits = limits
         self._assembly = ChatAssembly(COMPLETE | {"length"})
@@ -91,7 +108,7 @@ class LocalLlmStream:
         if self._bridge.ended:
             return
         try:
-            self._server.handle_chat_completions(self._body, self._take)
+            self._model.complete(self._body, self._take)
         except TimeoutError:
             self._fail("reader_stalled", f"nobody read for {self._limits.read_deadline_s} s")
         except (ValueError, RuntimeError) as failure:
@@ -143,7 +160,8 @@ class LocalLlmResponder:
         self._limits = limits or LlmLimits()
         self._worker = Worker("llm")
         self._loading = anyio.Lock()
-        self._server: _Server | None = None
+        self._model: _Model | None = None
+        self._closed = False
         self._streams: WeakSet[LocalLlmStream] = WeakSet()
 
     @property
@@ -156,14 +174,14 @@ class LocalLlmResponder:
 
     async def open(self, request: GenerationRequest) -> LocalLlmStream:
         """Raises `PortError`. Tools are not offered to the model: it is too small to use them."""
-        server = await self._ready()
+        model = await self._ready()
         fitting = GenerationRequest(
             request.response_id, request.attempt_id, fitted(request.messages, self._limits.max_context_chars)
         )
         extra: dict[str, JsonValue] = {"max_tokens": self._limits.max_tokens, "temperature": self._temperature}
         body = request_body(fitting, "local", include_usage=True, extra=extra)
         try:
-            stream = LocalLlmStream(server, body, self._worker, self._limits)
+            stream = LocalLlmStream(model, body, self._worker, self._limits)
         except WorkerClosedError as closed:
             raise _closed() from closed
         self._streams.add(stream)
@@ -171,28 +189,35 @@ class LocalLlmResponder:
 
     async def aclose(self) -> None:
         """Cancel every reply, unload the weights, end the thread."""
+        self._closed = True
         for stream in list(self._streams):
             stream.cancel("closed")
-        self._server = None
+        model, self._model = self._model, None
+        try:
+            if model is not None:
+                await self._worker.run(model.unload, self._limits.close_deadline_s)
+        except (TimeoutError, WorkerClosedError):
+            # The thread is held up, which the next line reports; or it was closed before.
+            pass
         if not await self._worker.aclose(self._limits.close_deadline_s):
             message = f"the language model ran on for {self._limits.close_deadline_s} s; its thread ends with it"
             raise PortError(generation_error("close_timed_out", message, scope=ErrorScope.SESSION))
 
-    async def _ready(self) -> _Server:
+    async def _ready(self) -> _Model:
         try:
             async with self._loading:
-                if self._worker.closed:
+                if self._closed:
                     raise _closed()
-                if self._server is None:
-                    self._server = await self._worker.run(self._load, self._limits.load_deadline_s)
-                return self._server
+                if self._model is None:
+                    self._model = await self._worker.run(self._load, self._limits.load_deadline_s)
+                return self._model
         except WorkerClosedError as closed:
             raise _closed() from closed
         except TimeoutError as late:
             message = f"the weights were not loaded within {self._limits.load_deadline_s} s"
             raise PortError(generation_error("load_timed_out", message, scope=ErrorScope.SESSION)) from late
 
-    def _load(self) -> _Server:
+    def _load(self) -> _Model:
         """In the worker's thread."""
         package: Any = required("xllamacpp", "local-llm", "generation")
         model_path = self._model_path or _packaged_weights()
@@ -208,7 +233,12 @@ class LocalLlmResponder:
         params.hostnames = ["127.0.0.1"]
         params.api_keys = [secrets.token_hex(32)]
         try:
-            return cast("_Server", package.Server(params))
+            model = _Model(cast("_Server", package.Server(params)))
+            # Not only to be quick afterwards: a server that is destroyed before its loop runs waits for ever, and holds
+            # the interpreter while it does (xllamacpp 2026.10.11549). After one answer the loop does run.
+            greeting: dict[str, JsonValue] = {"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 1}
+            model.complete({**greeting, "stream": True}, lambda _: False)
+            return model
         except (RuntimeError, ValueError, OSError) as unusable:
             message = f"{model_path.name} cannot be loaded ({type(unusable).__name__}); it must be a GGUF chat model"
             raise PortError(generation_error("model_unusable", message, scope=ErrorScope.SESSION)) from unusable
