@@ -173,7 +173,7 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("barge_in.py", "connection.py", "input_turn.py", "generation.py", "playback.py", "rules.py"),
     ),
     ("policies and identities", ("policies.py", "identity.py", "context.py", "capabilities.py")),
-    ("selection and configuration", ("library.py",)),
+    ("selection and configuration", ("statecharts/stepping.py", "statecharts/library.py")),
     ("snapshot, order, checks", ("chart.py", "conversation.py", "benchmarks/chart.py")),
     ("the library's queues and loop", ("statemachine/", "queue.py", "contextlib.py", "threading.py")),
     ("values (dataclasses, enums)", ("<string>", "dataclasses.py", "enum.py")),

@@ -16,7 +16,8 @@ name to methods of the chart class. This module holds what the library is truste
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache
 from operator import attrgetter
@@ -27,15 +28,8 @@ from statemachine import StateChart
 from .actions import PRIORITY, Action
 from .errors import ChartError, StepRefused
 from .facts import Fact
-from .library import (
-    Anatomy,
-    DeclaredState,
-    DeclaredTransition,
-    DirectEngine,
-    IndexedEngine,
-    LibraryEngine,
-    TakenTransition,
-)
+from .library import Anatomy, DeclaredState, DeclaredTransition, TakenTransition
+from .stepping import DirectEngine, IndexedEngine, LibraryEngine
 
 if TYPE_CHECKING:
     from statemachine.transition import Transition
@@ -196,6 +190,20 @@ class Chart(Generic[ContextT]):
         """Go on from `snapshot`, which must come from a chart of the same class. Raises `ChartError` otherwise."""
         self._chart.put_back(snapshot.leaves)
         self._chart.context = _copied(snapshot.context)
+
+    @contextmanager
+    def considering(self, fact: Fact) -> Generator[tuple[str, ChartDefinition]]:
+        """For looking: the event under which a fact would be taken, and the chart as its guards would find it.
+
+        No macrostep runs, and everything is put back at the end.
+        """
+        before, former = self.snapshot(), self._chart.fact
+        self._chart.fact = fact
+        try:
+            yield self._begin(fact), self._chart
+        finally:
+            self._chart.fact = former
+            self.restore(before)
 
     def _begin(self, fact: Fact) -> str:
         """Before the macrostep: note the time, and say under which event the chart takes the fact."""
