@@ -1,0 +1,110 @@
+"""From a file to a valid configuration, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ...statecharts.values import InterruptionSource, TurnAuthority
+from .problems import ConfigurationRefused, Problem
+from .settings import Configuration
+
+MAX_FILE_BYTES = 256 * 1_024
+
+
+def load_configuration(path: Path) -> Configuration:
+    """Read and validate a file. Raises `ConfigurationRefused`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigurationRefused(Problem("", f"{path} cannot be read: {error.strerror}")) from error
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigurationRefused(
+            Problem("", f"{path} is larger than {MAX_FILE_BYTES} bytes: this is no configuration")
+        )
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigurationRefused(Problem("", f"{path} is not UTF-8 text")) from error
+    return parse_configuration(text, path.absolute().parent)
+
+
+def parse_configuration(text: str, folder: Path | None = None) -> Configuration:
+    """Validate TOML; relative paths are meant from `folder`. Raises `ConfigurationRefused`."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationRefused(Problem("", f"this is not TOML: {error}")) from error
+    try:
+        # JSON, because only there does strict validation take names for enums and texts for paths.
+        configuration = Configuration.model_validate_json(json.dumps(tables, default=str), context=folder)
+    except ValidationError as error:
+        raise ConfigurationRefused(*_problems(error)) from error
+    if found := contradictions(configuration):
+        raise ConfigurationRefused(*found)
+    return configuration
+
+
+def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
+    """Settings that are right alone and wrong together."""
+    found: list[Problem] = []
+    policy, turn = configuration.interruption, configuration.turn
+    by_speech = InterruptionSource.SPEECH in policy.sources
+    if configuration.audio.echo_cancellation != "validated":
+        reason = (
+            "the device would hear its own voice and interrupt itself, because no echo cancellation is validated. "
+            "Leave it out (the button still interrupts), or measure it on this board and then write "
+            'audio.echo_cancellation = "validated"'
+        )
+        if policy.full_duplex:
+            found.append(Problem("interruption.full_duplex", reason))
+        if by_speech:
+            found.append(Problem("interruption.sources", f'"speech": {reason}'))
+    elif by_speech and not policy.full_duplex:
+        message = '"speech" cannot interrupt while the microphone is closed: write interruption.full_duplex = true too'
+        found.append(Problem("interruption.sources", message))
+    if turn.authority is not TurnAuthority.VAD:
+        message = (
+            f'nothing in this daemon tells the end of a turn as "{turn.authority}": Whisper does not endpoint, and '
+            'there is no talk button; leave it out, or write "vad"'
+        )
+        found.append(Problem("turn.authority", message))
+    return tuple(found)
+
+
+_TAGGED = ("responder", "voice")
+_FOREIGN_MICROPHONE = re.compile(r"mic|browser|phone|desktop|webrtc|input_device", re.IGNORECASE)
+_ONLY_MICROPHONE = "the board microphone is the only voice input, and audio.endpoint names the service that owns it"
+_SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
+_SECRETS_ARE_ELSEWHERE = "a secret stands in the environment: name its variable in responder.api_key_env"
+_MESSAGES = {
+    "extra_forbidden": "there is no such key",
+    "unexpected_keyword_argument": "there is no such key",
+    "missing": "is missing",
+    "union_tag_not_found": "needs kind",
+}
+
+
+def _problems(error: ValidationError) -> tuple[Problem, ...]:
+    return tuple(_problem(found["loc"], found["type"], found["msg"], found.get("ctx", {})) for found in error.errors())
+
+
+def _problem(location: tuple[int | str, ...], kind: str, text: str, context: dict[str, Any]) -> Problem:
+    if location[:1] and location[0] in _TAGGED and len(location) > 1:
+        # The tag of the chosen alternative is no key of the file.
+        location = (location[0], *location[2:])
+    path = ".".join(str(part) for part in location)
+    if kind == "union_tag_invalid":
+        return Problem(f"{path}.kind", f"must be one of {context['expected_tags']}")
+    unknown = kind in ("extra_forbidden", "unexpected_keyword_argument")
+    if unknown and _FOREIGN_MICROPHONE.search(path):
+        return Problem(path, f"there is no such key; {_ONLY_MICROPHONE}")
+    if unknown and _SECRET.search(path):
+        return Problem(path, f"there is no such key; {_SECRETS_ARE_ELSEWHERE}")
+    return Problem(path, _MESSAGES.get(kind, text.removeprefix("Value error, ")))
