@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..actions import CancelTimer, Connect, Publish, Release, StartTimer
-from ..context import Context, TimerKind
+from ..context import Context, Timer, TimerKind
 from ..facts import CloseRequested, TimerFired
 from ..published import SessionClosed, UsageChanged
 from .observation import LISTENING, RUNNING, SOUNDING, Observation, invariant
@@ -78,6 +78,43 @@ def waits_without_deadline(active: frozenset[str], context: Context) -> Iterator
             yield f"{reply.response_id} is still to be spoken, without a deadline"
 
 
+@invariant(11)
+def no_timer_outlives_its_wait(o: Observation) -> Iterator[str]:
+    """A timer runs only while the wait that it bounds goes on; what it would end has not ended already."""
+    for timer in o.after.timers:
+        if not _still_bounds(o, timer):
+            yield f"timer {timer.timer_id} ({timer.kind} {timer.key}) runs in {'/'.join(o.step.after.leaves)}"
+
+
+_WAITS: dict[TimerKind, frozenset[str]] = {
+    TimerKind.CONNECT: frozenset({"opening", "reconnecting"}),
+    TimerKind.BACKOFF: frozenset({"opening", "reconnecting"}),
+    TimerKind.SHUTDOWN: frozenset({"closing"}),
+    TimerKind.INPUT: LISTENING,
+    TimerKind.FINALIZATION: LISTENING,
+    TimerKind.TURN_LIMIT: LISTENING,
+    TimerKind.FALSE_ALARM: frozenset({"paused"}),
+    TimerKind.RETRY: RUNNING,
+    TimerKind.PROGRESS: RUNNING,
+    TimerKind.CANCEL_ACK: frozenset({"cancelling"}),
+    TimerKind.HOLD: SOUNDING,
+    TimerKind.PLAYBACK: SOUNDING,
+}
+
+
+def _still_bounds(o: Observation, timer: Timer) -> bool:
+    match timer.kind:
+        case TimerKind.TOOL:
+            return any(call_id == timer.key for _, call_id in o.now.open_calls)
+        case TimerKind.STOP_RECEIPT:
+            return any(str(output.stream_id) == timer.key for output in o.after.stopping)
+        case TimerKind.SPEECH:
+            reply = o.after.response
+            return reply is not None and reply.delivery is None and o.after.output is None
+        case _:
+            return bool(_WAITS[timer.kind] & o.active)
+
+
 @invariant(13)
 def closed_is_final(o: Observation) -> Iterator[str]:
     """`closed` is never left, releases once, and owes nothing; only usage may still be told."""
@@ -138,4 +175,4 @@ def unrest(active: frozenset[str], context: Context) -> str:
     return ""
 
 
-ENDINGS = (every_timer_ends, every_wait_is_bounded, closed_is_final, closing_closes)
+ENDINGS = (every_timer_ends, every_wait_is_bounded, no_timer_outlives_its_wait, closed_is_final, closing_closes)

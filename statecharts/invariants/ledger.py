@@ -98,6 +98,8 @@ class Ledger:
     units: frozenset[SpokenUnit] = frozenset()
     recognitions: frozenset[str] = frozenset()
     """Started, neither told to finish or cancel nor closed by themselves."""
+    places: int = 0
+    """The last place in the history that was given."""
     released: bool = False
 
     def stream_of(self, response_id: str) -> OpenStream | None:
@@ -133,6 +135,7 @@ class Ledger:
             streams=tuple(entry.streams.values()),
             units=frozenset(unit for unit in entry.units if unit.response_id in entry.undelivered),
             recognitions=frozenset(entry.recognitions),
+            places=entry.places,
             released=entry.released,
         )
 
@@ -154,7 +157,11 @@ class _Entry:
         self.streams = {stream.stream_id: stream for stream in ledger.streams}
         self.units = set(ledger.units)
         self.recognitions = set(ledger.recognitions)
+        self.places = ledger.places
         self.released = ledger.released
+        reply = step.after.context.response
+        if reply is not None:
+            self.places = max(self.places, reply.position)
 
     def take_fact(self) -> None:
         fact = self.step.fact
@@ -195,7 +202,8 @@ class _Entry:
                 self.recognitions.add(action.recognition_id)
             case CancelRecognition() | FinishRecognition():
                 self.recognitions.discard(action.recognition_id)
-            case StoreUserTurn(turn_id=turn_id, revision=revision):
+            case StoreUserTurn(turn_id=turn_id, revision=revision, position=position):
+                self.places = max(self.places, position)
                 self.uncommitted.discard(turn_id)
                 self.owed.add(turn_id)
                 self.revisions[turn_id] = revision

@@ -158,7 +158,7 @@ def a_pause_ends_where_it_began(o: Observation) -> Iterator[str]:
 @invariant()
 def history_is_in_order(o: Observation) -> Iterator[str]:
     """A place in the history is given once; a reply stands after the turns it answers, where it was first heard."""
-    given = o.before.positions
+    given = o.was.places
     former, turn = o.before.turn, o.after.turn
     for stored in o.of(StoreUserTurn):
         if stored.revision == 1 and stored.position <= given:
@@ -172,7 +172,7 @@ def history_is_in_order(o: Observation) -> Iterator[str]:
     if was is None or was.response_id != reply.response_id:
         if reply.position <= given:
             yield f"{reply.response_id} was given place {reply.position}; {given} places were given already"
-        if turn is not None and turn.turn_id in reply.turn_ids and turn.position > reply.position:
+        if turn is not None and turn.turn_id in reply.turn_ids and turn.position >= reply.position:
             yield f"{reply.response_id} stands at {reply.position}, before turn {turn.turn_id} at {turn.position}"
     elif reply.position != was.position and not (reply.heard and not was.heard and reply.position > given):
         yield f"{reply.response_id} moved from place {was.position} to {reply.position}"

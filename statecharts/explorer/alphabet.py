@@ -1,0 +1,325 @@
+"""What can happen next: every kind of fact in a configuration, those that make sense there and those that do not.
+
+Facts name the identities of the context they are made for; beside them there are the same facts of dead attempts,
+epochs, streams, recognitions and timers. `Bounds` keep the world finite: nothing is added where there is enough of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..capabilities import Capabilities
+from ..context import Context
+from ..errors import ErrorScope, ScopedError
+from ..facts import (
+    AudioEnded,
+    AudioStarted,
+    ButtonPressed,
+    CancelAcknowledged,
+    ClientCancelled,
+    CloseRequested,
+    ConnectionFailed,
+    ConnectionLost,
+    ConnectionReady,
+    Fact,
+    GenerationCompleted,
+    GenerationFailed,
+    GenerationProgressed,
+    InputDiscontinuity,
+    OpenRequested,
+    OutputStarted,
+    PlaybackDrained,
+    PlaybackProgressed,
+    PlaybackStopped,
+    PrebufferFilled,
+    ProviderInterrupted,
+    RecognitionClosed,
+    RecognitionFailed,
+    SegmentFinalized,
+    SessionExpiring,
+    SpeakerFailed,
+    SpeechProgressed,
+    SpeechStarted,
+    SpeechUnitSynthesized,
+    StepCompleted,
+    SynthesisFailed,
+    TextSubmitted,
+    TimerFired,
+    ToolCallReady,
+    ToolFinished,
+    TranscriptUpdated,
+    TurnCancelled,
+    TurnEnded,
+    Underrun,
+    UsageReported,
+)
+from ..policies import Policies
+from ..values import ToolStatus, TurnAuthority, Usage
+
+NOBODY = "nobody"
+"""An identity that was never minted: of a former life, or of somebody else."""
+WORDS = "go on"
+BACKCHANNEL = "okay"
+
+
+class Family(StrEnum):
+    """Facts that belong together. Opening, closing, timers and the passing of time are in every world."""
+
+    TYPING = "typing"
+    BUTTONS = "buttons"
+    SPEECH = "speech"
+    UNHEARD = "unheard"
+    """Speech that comes to nothing: gaps, failures, empty and dismissed words."""
+    MODEL = "model"
+    FAILURES = "failures"
+    """Of the model: failed attempts and retries."""
+    TOOLS = "tools"
+    AUDIO = "audio"
+    TROUBLE = "trouble"
+    """Of the speaker: underruns, breaks, unknown positions, synthesis that ends early."""
+    OUTAGES = "outages"
+    """Of the connection."""
+    STALE = "stale"
+    """Facts of dead attempts, epochs, streams, recognitions and timers, and of foreign authorities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which facts an explored world knows, and how much of everything it may hold at once."""
+
+    families: frozenset[Family] = frozenset(Family)
+    waiting_turns: int = 1
+    segments: int = 1
+    recognitions: int = 2
+    carried_segments: int = 1
+    calls: int = 1
+    background_calls: int = 1
+    units: int = 1
+    stopping_streams: int = 1
+
+
+def facts_for(context: Context, policies: Policies, capabilities: Capabilities, bounds: Bounds) -> Iterator[Fact]:
+    """Everything that may happen next, except timers and the passing of time."""
+    known = bounds.families
+    yield OpenRequested(at=context.now)
+    yield ConnectionReady(at=context.now, capabilities=capabilities)
+    yield CloseRequested(at=context.now)
+    if Family.OUTAGES in known:
+        yield from _outages(context)
+    if Family.TYPING in known:
+        yield from _typing(context, bounds)
+    if Family.BUTTONS in known:
+        yield from _buttons(context)
+    if Family.SPEECH in known:
+        yield from _speech(context, policies, bounds)
+        yield from _recognition(context, bounds)
+    if Family.SPEECH in known and Family.UNHEARD in known:
+        yield from _unheard(context, bounds)
+    if Family.MODEL in known:
+        yield from _model(context)
+    if Family.FAILURES in known:
+        yield from _failures(context)
+    if Family.TOOLS in known:
+        yield from _tools(context, bounds)
+    if Family.AUDIO in known:
+        yield from _audio(context, bounds)
+    if Family.TROUBLE in known:
+        yield from _trouble(context)
+    if Family.STALE in known:
+        yield from _stale(context)
+
+
+def error(*, retryable: bool = True, partial_output: bool = False) -> ScopedError:
+    """Some failure."""
+    return ScopedError("failed", "anywhere", ErrorScope.RESPONSE, "try again", retryable, partial_output=partial_output)
+
+
+def _outages(x: Context) -> Iterator[Fact]:
+    yield ConnectionFailed(at=x.now, error=error())
+    yield ConnectionFailed(at=x.now, error=error(retryable=False))
+    yield ConnectionLost(at=x.now, error=error())
+    yield SessionExpiring(at=x.now)
+
+
+def _typing(x: Context, bounds: Bounds) -> Iterator[Fact]:
+    if x.pending is None or len(x.pending.turn_ids) < bounds.waiting_turns:
+        yield TextSubmitted(at=x.now, text=WORDS)
+
+
+def _buttons(x: Context) -> Iterator[Fact]:
+    yield ButtonPressed(at=x.now)
+    yield ProviderInterrupted(at=x.now)
+    yield ClientCancelled(at=x.now, run_id=x.response.run_id if x.response is not None else None)
+
+
+def _speech(x: Context, policies: Policies, bounds: Bounds) -> Iterator[Fact]:
+    turn = x.turn
+    by_button = TurnAuthority.MANUAL if policies.turn.authority is TurnAuthority.MANUAL else TurnAuthority.VAD
+    is_new = turn is None or turn.committed_at is not None or not turn.recognitions
+    waiting = len(x.pending.turn_ids) if x.pending is not None else 0
+    if (is_new and waiting <= bounds.waiting_turns) or (turn and len(turn.recognitions) < bounds.recognitions):
+        yield SpeechStarted(at=x.now, authority=by_button)
+    yield SpeechProgressed(at=x.now, speech_ms=1_000)
+    yield TurnEnded(at=x.now, authority=policies.turn.authority)
+
+
+def _names(x: Context, bounds: Bounds) -> tuple[str, int, list[str | None]]:
+    """The recognition that speaks, its next revision, and the segments that it may speak of."""
+    turn = x.turn
+    assert turn is not None
+    recognition_id = turn.recognitions[-1]
+    known = [segment for segment in turn.segments if segment.recognition_id == recognition_id]
+    revision = max((segment.revision for segment in known), default=0) + 1
+    names = [segment.segment_id for segment in known if not segment.is_final]
+    is_late = turn.committed_at is not None and turn.kept_segments is None
+    room = bounds.segments + bounds.carried_segments if is_late else bounds.segments
+    if len(turn.segments) + len(x.carried) < room:
+        names.append(f"s{len(turn.segments) + len(x.carried)}")
+    return recognition_id, revision, names
+
+
+def _recognition(x: Context, bounds: Bounds) -> Iterator[Fact]:
+    if x.turn is None or not x.turn.recognitions:
+        return
+    speaker, revision, names = _names(x, bounds)
+    sounds = x.output is not None and x.output.started
+    for name in names:
+        for text in (WORDS, BACKCHANNEL) if sounds else (WORDS,):
+            if name is not None:
+                yield TranscriptUpdated(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text=text)
+            yield SegmentFinalized(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text=text)
+    for closing in x.turn.open_recognitions or (speaker,):
+        yield RecognitionClosed(at=x.now, recognition_id=closing)
+
+
+def _unheard(x: Context, bounds: Bounds) -> Iterator[Fact]:
+    yield TurnCancelled(at=x.now)
+    yield InputDiscontinuity(at=x.now, lost_ms=10)
+    yield InputDiscontinuity(at=x.now, lost_ms=5_000)
+    if x.turn is None or not x.turn.recognitions:
+        return
+    speaker, revision, names = _names(x, bounds)
+    for name in names:
+        if name is not None:
+            yield TranscriptUpdated(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text="")
+        yield SegmentFinalized(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text="")
+    if names:
+        yield SegmentFinalized(at=x.now, recognition_id=speaker, segment_id=None, revision=revision, text=WORDS)
+    for segment in x.turn.segments:
+        if segment.segment_id is not None:
+            yield SegmentFinalized(
+                at=x.now, recognition_id=segment.recognition_id, segment_id=segment.segment_id, text=segment.text
+            )
+    for closing in x.turn.open_recognitions or (speaker,):
+        yield RecognitionFailed(at=x.now, recognition_id=closing, error=error())
+        if len(x.turn.recognitions) <= bounds.recognitions:
+            yield RecognitionFailed(at=x.now, recognition_id=closing, error=error(), recorded_ms=500)
+
+
+def _model(x: Context) -> Iterator[Fact]:
+    reply = x.response
+    if reply is None:
+        return
+    yield OutputStarted(at=x.now, attempt_id=reply.attempt_id)
+    yield GenerationProgressed(at=x.now, attempt_id=reply.attempt_id)
+    yield GenerationCompleted(at=x.now, attempt_id=reply.attempt_id)
+    yield CancelAcknowledged(at=x.now, attempt_id=reply.attempt_id)
+    yield UsageReported(at=x.now, attempt_id=reply.attempt_id, usage=Usage(1, 1))
+
+
+def _failures(x: Context) -> Iterator[Fact]:
+    if x.response is not None:
+        yield GenerationFailed(at=x.now, attempt_id=x.response.attempt_id, error=error())
+        yield GenerationFailed(at=x.now, attempt_id=x.response.attempt_id, error=error(retryable=False))
+
+
+def _tools(x: Context, bounds: Bounds) -> Iterator[Fact]:
+    reply = x.response
+    if reply is None:
+        return
+    attempt, calls = reply.attempt_id, len(reply.tools)
+    yield StepCompleted(at=x.now, attempt_id=attempt)
+    if calls < bounds.calls:
+        call_id = f"{attempt}/{calls}"
+        yield ToolCallReady(at=x.now, attempt_id=attempt, call_id=call_id, name="look_up")
+        for missing in ("complete", "valid", "approved"):
+            yield ToolCallReady(at=x.now, attempt_id=attempt, call_id=call_id, name="look_up", **{missing: False})
+        if len(x.background) + sum(call.background for call in reply.open_calls) < bounds.background_calls:
+            yield ToolCallReady(at=x.now, attempt_id=attempt, call_id=call_id, name="work", background=True)
+    for call in (*reply.tools, *x.background):
+        yield ToolFinished(at=x.now, call_id=call.call_id, status=ToolStatus.COMPLETED)
+    for call in (*reply.tools[:1], *x.background[:1]):
+        yield ToolCallReady(at=x.now, attempt_id=attempt, call_id=call.call_id, name="look_up")
+
+
+def _audio(x: Context, bounds: Bounds) -> Iterator[Fact]:
+    epoch, reply, output = x.output_epoch, x.response, x.output
+    if len(x.stopping) < bounds.stopping_streams:
+        yield AudioStarted(at=x.now, output_epoch=epoch, sample_rate_hz=16_000)
+    if reply is not None and bounds.units:
+        index = min(len(reply.units), bounds.units - 1)
+        start = 100 * index
+        yield SpeechUnitSynthesized(
+            at=x.now, output_epoch=epoch, unit_index=index, start_sample=start, end_sample=start + 100
+        )
+    yield AudioEnded(at=x.now, output_epoch=epoch, end_sample=200 if output is not None else 0)
+    if output is not None:
+        stream, played = output.stream_id, _further(x)
+        yield PrebufferFilled(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=played)
+        yield PlaybackProgressed(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=played)
+        yield PlaybackDrained(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=output.end_sample)
+    for stopped in x.stopping:
+        yield PlaybackStopped(
+            at=x.now,
+            output_epoch=stopped.output_epoch,
+            stream_id=stopped.stream_id,
+            played_samples=stopped.played_samples or 0,
+        )
+
+
+def _further(x: Context) -> int:
+    """A position beyond the last one, within the stream."""
+    output = x.output
+    assert output is not None
+    return min((output.played_samples or 0) + 60, 200 if output.end_sample is None else output.end_sample)
+
+
+def _trouble(x: Context) -> Iterator[Fact]:
+    epoch, output = x.output_epoch, x.output
+    yield SynthesisFailed(at=x.now, output_epoch=epoch, end_sample=200 if output is not None else 0, error=error())
+    yield SpeakerFailed(at=x.now, output_epoch=epoch, error=error())
+    if output is not None:
+        stream, told = output.stream_id, output.played_samples
+        yield PrebufferFilled(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=None)
+        yield PlaybackProgressed(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=0)
+        yield Underrun(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=told)
+        yield PlaybackStopped(at=x.now, output_epoch=epoch, stream_id=stream, played_samples=_further(x))
+    for stopped in x.stopping:
+        stream = stopped.stream_id
+        yield PlaybackStopped(at=x.now, output_epoch=stopped.output_epoch, stream_id=stream, played_samples=None)
+        yield PlaybackDrained(
+            at=x.now, output_epoch=stopped.output_epoch, stream_id=stream, played_samples=stopped.end_sample
+        )
+
+
+def _stale(x: Context) -> Iterator[Fact]:
+    """Late facts: each must change nothing."""
+    old, stream = x.output_epoch - 1, x.streams + 1
+    yield TimerFired(at=x.now, timer_id=NOBODY)
+    yield TurnEnded(at=x.now, authority=TurnAuthority.SEMANTIC)
+    yield SegmentFinalized(at=x.now, recognition_id=NOBODY, segment_id="s0", revision=9, text=WORDS)
+    yield RecognitionClosed(at=x.now, recognition_id=NOBODY)
+    yield UsageReported(at=x.now, attempt_id=NOBODY, usage=Usage(1, 1))
+    yield OutputStarted(at=x.now, attempt_id=NOBODY)
+    yield ToolCallReady(at=x.now, attempt_id=NOBODY, call_id=NOBODY, name="look_up")
+    yield ToolFinished(at=x.now, call_id=NOBODY, status=ToolStatus.COMPLETED)
+    yield GenerationCompleted(at=x.now, attempt_id=NOBODY)
+    yield CancelAcknowledged(at=x.now, attempt_id=NOBODY)
+    yield AudioStarted(at=x.now, output_epoch=old, sample_rate_hz=16_000)
+    yield AudioEnded(at=x.now, output_epoch=old, end_sample=200)
+    yield SpeakerFailed(at=x.now, output_epoch=old, error=error())
+    yield PrebufferFilled(at=x.now, output_epoch=old, stream_id=stream, played_samples=60)
+    yield PlaybackDrained(at=x.now, output_epoch=old, stream_id=stream, played_samples=200)
+    yield PlaybackStopped(at=x.now, output_epoch=old, stream_id=stream, played_samples=60)
