@@ -1,0 +1,142 @@
+"""One run of the daemon.
+
+Theory of operation. The session owns the conversation; this owns the process: signals, the trace, the durable history.
+SIGINT or SIGTERM closes the session through the chart, a second one cancels it. SIGUSR1 is the board's stop button: a
+driver of a button needs nothing but the process's number. When the audio service cannot be reached, voice activation
+fails after the configured attempts, with the error: there is no other microphone to fall back to.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import signal
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import anyio
+
+from ...engines import CascadeEngine, Closed, Session
+from ...statecharts import Conversation, SeededIds
+from ...statecharts.facts import ButtonPressed
+from ..composition import Composition, compose
+from ..configuration import Configuration
+from ..history import HistoryStore, SqliteHistory
+from ..stopping import Stop, stop_on_signals
+from ..tracing import TraceRecorder, TraceWriteError
+from ..watched_session import Watch, run_watched
+from .journal import write_down
+
+logger = logging.getLogger(__name__)
+
+BUTTON = signal.SIGUSR1
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOutcome:
+    """How a run ended, and whether a signal asked for it."""
+
+    closed: Closed
+    stop: Stop
+
+
+async def run_daemon(
+    configuration: Configuration, environment: Mapping[str, str], *, watch: Watch | None = None
+) -> DaemonOutcome:
+    """Hold the one conversation until it is closed.
+
+    `watch` is started with the session and ends by itself after it. Raises `ConfigurationRefused`, `HistoryError`, and
+    `PortError` when a port cannot be released.
+    """
+    with _history(configuration) as history:
+        composition = compose(configuration, environment, history=history)
+        conversation = _conversation(configuration, history)
+        session = Session(conversation, CascadeEngine(composition.ports))
+        session.watch(write_down)
+        _announce(configuration, composition)
+        async with stop_on_signals(lambda: session.close("stopped")) as stop:
+            await _run(session, _recorder(configuration, conversation), watch)
+    return DaemonOutcome(session.closed or Closed("cancelled"), stop)
+
+
+@contextmanager
+def _history(configuration: Configuration) -> Generator[SqliteHistory | None]:
+    if configuration.history is None:
+        yield None
+        return
+    with HistoryStore(configuration.history.path) as store:
+        yield SqliteHistory(store, configuration.conversation_id)
+
+
+def _conversation(configuration: Configuration, history: SqliteHistory | None) -> Conversation:
+    """A fresh chart; with a history it begins behind everything that an earlier run used."""
+    name, policies = configuration.conversation_id, configuration.policies
+    # Identities of two runs must differ: the history keeps both.
+    ids = SeededIds(f"{name}/{secrets.token_hex(8)}")
+    if history is None:
+        return Conversation(name, policies=policies, ids=ids)
+    start = history.start
+    if start.recovered_replies:
+        logger.warning("the former run was cut off: %d replies are of unknown delivery", start.recovered_replies)
+    conversation = Conversation(
+        name, policies=policies, ids=ids, session_epoch=start.session_epoch, output_epoch=start.output_epoch
+    )
+    snapshot = conversation.snapshot()
+    conversation.restore(replace(snapshot, context=replace(snapshot.context, positions=start.position)))
+    return conversation
+
+
+def _recorder(configuration: Configuration, conversation: Conversation) -> TraceRecorder | None:
+    if configuration.trace is None:
+        return None
+    settings = configuration.trace
+    return TraceRecorder(
+        conversation,
+        settings.path,
+        limits=settings.limits,
+        text_shown=settings.text_shown,
+        on_failure=_trace_failed,
+    )
+
+
+def _trace_failed(failure: TraceWriteError) -> None:
+    logger.error("%s", failure)
+
+
+def _announce(configuration: Configuration, composition: Composition) -> None:
+    logger.info(
+        "conversation %s at %s: %s, %s, %s",
+        configuration.conversation_id,
+        configuration.audio.endpoint,
+        composition.recognizer,
+        composition.responder,
+        composition.voice,
+    )
+
+
+async def _run(session: Session, recorder: TraceRecorder | None, watch: Watch | None) -> None:
+    if recorder is not None:
+        recorder.start()
+    failure: Exception | None = None
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_press_button_on_signal, session)
+            if recorder is not None:
+                tasks.start_soon(recorder.run)
+            try:
+                await run_watched(session, watch)
+            except Exception as error:
+                failure = error
+            tasks.cancel_scope.cancel()
+    finally:
+        if recorder is not None:
+            recorder.stop()
+    if failure is not None:
+        raise failure
+
+
+async def _press_button_on_signal(session: Session) -> None:
+    with anyio.open_signal_receiver(BUTTON) as presses:
+        async for _ in presses:
+            session.report(ButtonPressed(at=session.clock.now_ns()))

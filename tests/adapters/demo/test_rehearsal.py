@@ -1,0 +1,121 @@
+"""A whole conversation over a real socket in real time, with scripted parts: what it leaves, and how it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from voicechart.adapters.demo import Cast, Outcome, Plan, RehearsalFailed, Summary, rehearse, summarize
+from voicechart.audio.formats import SPEECH_FORMAT, AudioFrame
+from voicechart.audio.wav_reader import read_wav
+from voicechart.engines.testing import (
+    Script,
+    ScriptedRecognizer,
+    ScriptedResponder,
+    ScriptedSynthesizer,
+    SpeechScript,
+    hears,
+    says,
+)
+from voicechart.statecharts.values import DeliveryStatus
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+STORY = "Once there was a clock in a town by the sea. It told a long story. Nobody listened to its end."
+ANSWER = "It is noon."
+
+
+class Loudness:
+    """Takes whatever is loud for speech."""
+
+    def __call__(self, pcm: bytes, /) -> float:
+        return 1.0 if np.abs(np.frombuffer(pcm, "<i2").astype(np.int32)).max() > 1_000 else 0.0
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+
+def tone(duration_ms: int = 600) -> AudioFrame:
+    samples = np.arange(SPEECH_FORMAT.samples_for_ms(duration_ms))
+    wave = 8_000 * np.sin(2 * np.pi * 300 * samples / SPEECH_FORMAT.sample_rate_hz)
+    return AudioFrame(wave.astype("<i2").tobytes(), SPEECH_FORMAT)
+
+
+def cast(*replies: str) -> Cast:
+    return Cast(
+        ScriptedRecognizer(*(Script(hears(f"question number {place} please")) for place in range(len(replies)))),
+        ScriptedResponder(*(Script(says(reply, token_ms=40)) for reply in replies)),
+        ScriptedSynthesizer(SpeechScript(ms_per_char=30)),
+        Loudness(),
+    )
+
+
+def judged(outcome: Outcome) -> Summary:
+    assert outcome.evidence is not None
+    return summarize(outcome.evidence)
+
+
+async def test_a_recording_spoken_into_a_reply_interrupts_it_and_is_answered(tmp_path: Path) -> None:
+    plan = Plan((tone(), tone()), tmp_path / "out", barge_in_after_ms=600, deadline_s=30)
+    summary = judged(await rehearse(plan, cast(STORY, ANSWER)))
+    assert summary.problems == ()
+    assert [reply.delivery for reply in summary.replies] == [DeliveryStatus.INTERRUPTED, DeliveryStatus.DELIVERED]
+    assert summary.replies[0].heard_ms >= 600
+    assert summary.replies[0].first_audio_before_generation_end
+    assert summary.interruptions == 1
+    assert read_wav(plan.heard_path).duration_ms == pytest.approx(summary.heard_ms, abs=0.1)
+
+
+async def test_without_a_barge_in_the_next_recording_waits_for_the_end_of_the_reply(tmp_path: Path) -> None:
+    plan = Plan((tone(), tone()), tmp_path, deadline_s=30)
+    summary = judged(await rehearse(plan, cast("Good day.", ANSWER)))
+    assert summary.problems == ()
+    assert [reply.delivered for reply in summary.replies] == ["Good day.", ANSWER]
+    assert summary.interruptions == 0
+    assert summary.interruption_to_last_pcm_ms is None
+
+
+async def test_a_recording_in_which_nobody_speaks_ends_without_a_turn(tmp_path: Path) -> None:
+    silence = AudioFrame(bytes(SPEECH_FORMAT.bytes_for(8_000)), SPEECH_FORMAT)
+    summary = judged(await rehearse(Plan((silence,), tmp_path, deadline_s=30), cast()))
+    assert "no turn of the user was understood" in summary.problems
+
+
+async def test_a_conversation_that_never_ends_is_given_up_with_an_error(tmp_path: Path) -> None:
+    summary = judged(await rehearse(Plan((tone(),), tmp_path, deadline_s=2.5), cast(STORY)))
+    assert summary.closed == "overran"
+    assert summary.error is not None
+    assert summary.error["code"] == "rehearsal_overran"
+    assert not summary.ok
+
+
+async def test_a_reply_that_fails_is_told_with_its_error(tmp_path: Path) -> None:
+    parts = cast(STORY)
+    failing = Cast(
+        parts.recognizer,
+        parts.responder,
+        ScriptedSynthesizer(SpeechScript(ms_per_char=20, fails_at_unit=1)),
+        Loudness(),
+    )
+    summary = judged(await rehearse(Plan((tone(),), tmp_path, deadline_s=30), failing))
+    assert not summary.ok
+    assert any("the script says so" in problem for problem in summary.problems)
+
+
+async def test_a_place_that_cannot_be_written_is_refused_before_anybody_speaks(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RehearsalFailed, match="choose another"):
+        await rehearse(Plan((tone(),), tmp_path / "file" / "out"), cast(ANSWER))
+
+
+async def test_a_recording_that_cannot_be_begun_fails_with_its_path(tmp_path: Path) -> None:
+    (tmp_path / "heard.wav").mkdir()
+    with pytest.raises(RehearsalFailed, match=r"heard\.wav"):
+        await rehearse(Plan((tone(),), tmp_path), cast(ANSWER))
+
+
+async def test_a_trace_that_cannot_be_written_fails_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "trace.jsonl").mkdir()
+    with pytest.raises(RehearsalFailed, match="trac"):
+        await rehearse(Plan((tone(),), tmp_path, deadline_s=30), cast(ANSWER))
