@@ -7,7 +7,7 @@ A world is a `Scenario`: policies, abilities, which families of facts exist, and
 are compared by an abstraction of the context, so that the walk ends; prefixes are shared by restoring snapshots.
 """
 
-from .alphabet import Bounds, Family
+from .bounds import Bounds, Family
 from .exploring import ExploreSettings, Job, Runner, explore, run_here
 from .report import Counterexample, ExploreReport, Progress, ScenarioReport
 from .scenario import SCENARIOS, Scenario

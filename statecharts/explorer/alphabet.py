@@ -7,8 +7,6 @@ epochs, streams, recognitions and timers. `Bounds` keep the world finite: nothin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
 from ..capabilities import Capabilities
 from ..context import Context
@@ -57,47 +55,12 @@ from ..facts import (
 )
 from ..policies import Policies
 from ..values import ToolStatus, TurnAuthority, Usage
+from .bounds import Bounds, Family
 
 NOBODY = "nobody"
 """An identity that was never minted: of a former life, or of somebody else."""
 WORDS = "go on"
 BACKCHANNEL = "okay"
-
-
-class Family(StrEnum):
-    """Facts that belong together. Opening, closing, timers and the passing of time are in every world."""
-
-    TYPING = "typing"
-    BUTTONS = "buttons"
-    SPEECH = "speech"
-    UNHEARD = "unheard"
-    """Speech that comes to nothing: gaps, failures, empty and dismissed words."""
-    MODEL = "model"
-    FAILURES = "failures"
-    """Of the model: failed attempts and retries."""
-    TOOLS = "tools"
-    AUDIO = "audio"
-    TROUBLE = "trouble"
-    """Of the speaker: underruns, breaks, unknown positions, synthesis that ends early."""
-    OUTAGES = "outages"
-    """Of the connection."""
-    STALE = "stale"
-    """Facts of dead attempts, epochs, streams, recognitions and timers, and of foreign authorities."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Which facts an explored world knows, and how much of everything it may hold at once."""
-
-    families: frozenset[Family] = frozenset(Family)
-    waiting_turns: int = 1
-    segments: int = 1
-    recognitions: int = 2
-    carried_segments: int = 1
-    calls: int = 1
-    background_calls: int = 1
-    units: int = 1
-    stopping_streams: int = 1
 
 
 def facts_for(context: Context, policies: Policies, capabilities: Capabilities, bounds: Bounds) -> Iterator[Fact]:

@@ -6,7 +6,6 @@ could make; `find_faults` must find each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..actions import Action, CancelTimer, StopPlayback
@@ -14,9 +13,6 @@ from ..context import PendingTurn, TimerKind
 from ..conversation import ConversationChart
 from ..facts import AttemptFact, OutputFact, TurnEnded
 from ..values import DeliveryStatus, Outcome, PositionSource
-from .exploring import Job, Runner, run_here
-from .report import Counterexample, Progress
-from .scenario import SCENARIOS, Scenario
 
 
 class EpochNotMoved(ConversationChart):
@@ -274,43 +270,3 @@ SEEDED_FAULTS: tuple[SeededFault, ...] = (
     SeededFault(ClosedTooEarly, "closed is reached while calls are open"),
     SeededFault(Unacknowledged, "a cancel that timed out is told as acknowledged"),
 )
-
-
-_FIRST_LOOKS = (20, 150)
-"""Configurations a scenario: most faults are near."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFault:
-    """What the explorer made of one seeded fault; `found` None: nothing was seen."""
-
-    fault: SeededFault
-    found: Counterexample | None
-    steps: int
-
-
-def find_faults(
-    faults: Sequence[SeededFault] = SEEDED_FAULTS,
-    *,
-    scenarios: Sequence[Scenario] = SCENARIOS,
-    configurations: int = 1_000,
-    on_progress: Callable[[Progress], None] | None = None,
-    run: Runner = run_here,
-) -> tuple[FoundFault, ...]:
-    """Explore each broken chart until the first violation: every scenario a little, then further."""
-    jobs = [
-        Job(
-            tuple(
-                replace(scenario, definition=fault.definition, configurations=bound)
-                for bound in (*(bound for bound in _FIRST_LOOKS if bound < configurations), configurations)
-                for scenario in scenarios
-            ),
-            stop_at_first=True,
-        )
-        for fault in faults
-    ]
-    found: list[FoundFault] = []
-    for fault, reports in zip(faults, run(jobs, on_progress), strict=True):
-        first = next((violation for report in reports for violation in report.violations), None)
-        found.append(FoundFault(fault, first, sum(report.steps for report in reports)))
-    return tuple(found)

@@ -87,6 +87,22 @@ class ExploreReport:
         """Nothing broken, nothing dead, nothing unreachable."""
         return not (self.violations or self.dead_transitions or self.unreachable_states)
 
+    def as_text(self) -> str:
+        """Counts a scenario, then whatever was found, with a test for each violation."""
+        told = [f"{'scenario':26} {'configurations':>14} {'steps':>10} {'depth':>6} {'frontier':>9} {'quiet':>6}"]
+        told += [
+            f"{x.name:26} {x.configurations:>14,} {x.steps:>10,} {x.depth:>6} {x.frontier:>9,} {x.longest_quiet_way:>6}"
+            for x in self.scenarios
+        ]
+        told.append(f"transitions covered: {self.transitions_covered} of {self.transitions}")
+        told += [f"  dead: {line}" for line in self.dead_transitions]
+        told.append(f"states reached: {self.states - len(self.unreachable_states)} of {self.states}")
+        told += [f"  unreachable: {state}" for state in self.unreachable_states]
+        told.append(f"violations: {len(self.violations)}")
+        for found in self.violations:
+            told += ["", f"{found.invariant} in {found.scenario!r}: {found.message}", "", found.test]
+        return "\n".join(told)
+
     def as_json(self) -> str:
         """One JSON object: counts first, then what was found, then each scenario."""
         leaves = {leaf for scenario in self.scenarios for leaf in scenario.leaves}

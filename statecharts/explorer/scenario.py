@@ -14,7 +14,7 @@ from ..policies import (
     TurnPolicy,
 )
 from ..values import InterruptionSource, TurnAuthority
-from .alphabet import Bounds, Family
+from .bounds import Bounds, Family
 from .prelude import ABLE, CARRIED_ON, OPENED, PLAYING, READY, SPOKEN_OVER, Happening
 
 
