@@ -13,7 +13,7 @@ were asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -48,12 +48,21 @@ class Header:
     fingerprint: str
     redacted: bool
     start: Start
+    regions: tuple[str, ...]
+    """In the order of the leaves."""
+    names: JsonObject = field(default_factory=dict[str, Json])
+    """What leaves and regions are called where that is not their id."""
     writer: str = ""
     """The program that wrote it, with its version."""
     policies: JsonObject | None = None
     """None for a chart without policies."""
     ids: JsonObject | None = None
     """None where identities come from a source that a trace cannot rebuild, or not at all."""
+
+    def name_of(self, state: str) -> str:
+        """What a leaf or a region is called."""
+        name = self.names.get(state)
+        return name if isinstance(name, str) else state
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +136,14 @@ class Trace:
             held = f"it holds {self.records[0].number} to {self.records[-1].number}" if self.records else "it is empty"
             raise TraceError(f"{self.name} has no record {number}: {held}")
         return self.records[place]
+
+    def configuration(self, leaves: tuple[str, ...]) -> str:
+        """Leaves as people read them: "ready | idle | idle | idle"."""
+        return " | ".join(map(self.header.name_of, leaves))
+
+    def seconds(self, at: int) -> float:
+        """A time of the trace, since its first record."""
+        return (at - self.records[0].at) / 1_000_000_000 if self.records else 0.0
 
     def starts(self) -> dict[int, Start]:
         """By the number of the record that follows: where the chart stood, as far as the trace says so outright."""

@@ -11,6 +11,7 @@ The mark in front is a digest under a key that is never written, in characters t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -24,6 +25,8 @@ MIN_KEY_BYTES = 16
 _MARK_BYTES = 4
 _BRAILLE = 0x2800
 """One character a byte; `words_of` finds no word in them, and they are no white space."""
+MARK = re.compile(rf"[\u2800-\u28ff]{{{_MARK_BYTES}}} ?")
+"""What `redact` puts in front."""
 
 
 @dataclass(frozen=True, slots=True)

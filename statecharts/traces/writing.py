@@ -6,7 +6,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from ..chart import Chart, Snapshot, Step
+from ..chart import Chart, ChartDefinition, Snapshot, Step, states_of
 from ..charts import fingerprint_of, name_of
 from ..context import Context, Turn
 from ..conversation import Conversation
@@ -37,6 +37,8 @@ class TraceEncoder:
             "chart": name_of(definition),
             "fingerprint": fingerprint_of(definition),
             "redacted": redactor is not None,
+            "regions": list(definition.anatomy.region_order),
+            "names": _names_of(definition),
             "policies": encode_policies(policies, redacted=redactor is not None) if policies else None,
             "ids": {"kind": "SeededIds", "seed": ids.seed} if isinstance(ids, SeededIds) else None,
         }
@@ -98,6 +100,11 @@ def encode_policies(policies: Policies, *, redacted: bool) -> JsonObject:
         field.name: encode(getattr(policies, field.name)) for field in fields(policies) if field.name != "interruption"
     }
     return {**encoded, "interruption": own}
+
+
+def _names_of(definition: type[ChartDefinition]) -> JsonObject:
+    """Where they differ from the ids, which are unique in a chart."""
+    return {state.state_id: state.name for state in states_of(definition) if state.name != state.state_id}
 
 
 def _delta(step: Step[Any], text: TextFilter | None) -> JsonObject:

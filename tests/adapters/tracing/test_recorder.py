@@ -10,7 +10,7 @@ import pytest
 
 from voicechart.adapters.tracing import TraceLimits, TraceRecorder, TraceWriteError, read_trace
 from voicechart.statecharts import Conversation
-from voicechart.statecharts.facts import ButtonPressed, Fact, OpenRequested, TextSubmitted
+from voicechart.statecharts.facts import ButtonPressed, Fact, TextSubmitted
 from voicechart.statecharts.traces import TraceError, replay
 
 Drive = Callable[[Conversation], None]
@@ -53,7 +53,7 @@ def test_a_recorder_is_switched_on_in_the_middle_and_off_again(
     tmp_path: Path, make_conversation: Make, drive_to_an_interruption: Drive
 ) -> None:
     conversation = make_conversation()
-    conversation.handle(OpenRequested(at=0))
+    conversation.handle(ButtonPressed(at=0))
     recorder = TraceRecorder(conversation, tmp_path / "trace.jsonl")
     assert not recorder.is_on
     recorder.start()

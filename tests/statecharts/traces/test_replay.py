@@ -120,7 +120,9 @@ def test_a_smaller_chart_is_replayed_too() -> None:
 
 def test_another_version_of_the_chart_is_refused_with_both_versions(lines: list[dict[str, Any]]) -> None:
     lines[0]["fingerprint"] = "000000000000"
-    with pytest.raises(TraceError, match=r"made by version 000000000000 .* and this is [0-9a-f]{12}: that needs the program"):
+    with pytest.raises(
+        TraceError, match=r"made by version 000000000000 .* and this is [0-9a-f]{12}: that needs the program"
+    ):
         replay(read(lines))
 
 
