@@ -3,6 +3,7 @@
     recognizer = ScriptedRecognizer(Script(hears("what time is it", after_samples=16_000)))
     responder = ScriptedResponder(Script(says("It is noon. Time for lunch.", token_ms=30)))
     synthesizer = ScriptedSynthesizer()
+    device = ScriptedDevice()
 
 The nth stream a port opens plays its nth script. Ports record what they were told (`port.streams[0].cancel_reason`).
 Time passes only in anyio sleeps and deadlines, so a virtual clock (trio's `MockClock`) drives them; there are no
@@ -10,20 +11,34 @@ threads and no background tasks: a script advances inside `reports()`. A script 
 missing terminal report), because a session must survive such a provider.
 """
 
+from .device import LinkScript, ScriptedDevice, ScriptedLink
 from .generation import ScriptedGenerationStream, ScriptedResponder, says
+from .microphone import ScriptedMicrophone, SoundIsSpeech
 from .recognition import ScriptedRecognitionStream, ScriptedRecognizer, hears
+from .rehearsal import HANDS_FREE, Rehearsal
 from .script import OnCancel, Script, Step, scripted_error
+from .speaker import ScriptedOutput, ScriptedSpeaker, SpeakerScript
 from .synthesis import ScriptedSynthesisStream, ScriptedSynthesizer, SpeechScript, marker
 
 __all__ = [
+    "HANDS_FREE",
+    "LinkScript",
     "OnCancel",
+    "Rehearsal",
     "Script",
+    "ScriptedDevice",
     "ScriptedGenerationStream",
+    "ScriptedLink",
+    "ScriptedMicrophone",
+    "ScriptedOutput",
     "ScriptedRecognitionStream",
     "ScriptedRecognizer",
     "ScriptedResponder",
+    "ScriptedSpeaker",
     "ScriptedSynthesisStream",
     "ScriptedSynthesizer",
+    "SoundIsSpeech",
+    "SpeakerScript",
     "SpeechScript",
     "Step",
     "hears",
