@@ -65,33 +65,40 @@ BACKCHANNEL = "okay"
 
 def facts_for(context: Context, policies: Policies, capabilities: Capabilities, bounds: Bounds) -> Iterator[Fact]:
     """Everything that may happen next, except timers and the passing of time."""
-    known = bounds.families
     yield OpenRequested(at=context.now)
     yield ConnectionReady(at=context.now, capabilities=capabilities)
     yield CloseRequested(at=context.now)
-    if Family.OUTAGES in known:
-        yield from _outages(context)
-    if Family.TYPING in known:
-        yield from _typing(context, bounds)
-    if Family.BUTTONS in known:
-        yield from _buttons(context)
-    if Family.SPEECH in known:
-        yield from _speech(context, policies, bounds)
-        yield from _recognition(context, bounds)
-    if Family.SPEECH in known and Family.UNHEARD in known:
-        yield from _unheard(context, bounds)
-    if Family.MODEL in known:
-        yield from _model(context)
-    if Family.FAILURES in known:
-        yield from _failures(context)
-    if Family.TOOLS in known:
-        yield from _tools(context, bounds)
-    if Family.AUDIO in known:
-        yield from _audio(context, bounds)
-    if Family.TROUBLE in known:
-        yield from _trouble(context)
-    if Family.STALE in known:
-        yield from _stale(context)
+    for family in Family:
+        if family in bounds.families:
+            yield from facts_of(family, context, policies, bounds)
+
+
+def facts_of(family: Family, context: Context, policies: Policies, bounds: Bounds) -> Iterator[Fact]:
+    """The facts of one family."""
+    match family:
+        case Family.TYPING:
+            yield from _typing(context, bounds)
+        case Family.BUTTONS:
+            yield from _buttons(context)
+        case Family.SPEECH:
+            yield from _speech(context, policies, bounds)
+            yield from _recognition(context, bounds)
+        case Family.UNHEARD:
+            yield from _unheard(context, bounds)
+        case Family.MODEL:
+            yield from _model(context)
+        case Family.FAILURES:
+            yield from _failures(context)
+        case Family.TOOLS:
+            yield from _tools(context, bounds)
+        case Family.AUDIO:
+            yield from _audio(context, bounds)
+        case Family.TROUBLE:
+            yield from _trouble(context)
+        case Family.OUTAGES:
+            yield from _outages(context)
+        case Family.STALE:
+            yield from _stale(context)
 
 
 def error(*, retryable: bool = True, partial_output: bool = False) -> ScopedError:

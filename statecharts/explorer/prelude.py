@@ -10,10 +10,13 @@ from collections.abc import Callable
 from ..capabilities import Capabilities, SpeakerCapabilities
 from ..context import Context
 from ..facts import (
+    AudioEnded,
     AudioStarted,
     ConnectionReady,
     Fact,
+    GenerationCompleted,
     OpenRequested,
+    PlaybackDrained,
     PrebufferFilled,
     RecognitionClosed,
     SegmentFinalized,
@@ -76,19 +79,39 @@ def was_heard(x: Context) -> Fact:
     return PrebufferFilled(at=x.now, output_epoch=x.output_epoch, stream_id=x.streams, played_samples=10)
 
 
+def model_finished(x: Context) -> Fact:
+    """The model ended by itself."""
+    assert x.response is not None
+    return GenerationCompleted(at=x.now, attempt_id=x.response.attempt_id)
+
+
+def all_was_synthesized(x: Context) -> Fact:
+    """All audio of the reply exists; without a stream there was nothing to say."""
+    return AudioEnded(at=x.now, output_epoch=x.output_epoch, end_sample=200 if x.output is not None else 0)
+
+
+def all_was_heard(x: Context) -> Fact:
+    """The last sample was rendered."""
+    return PlaybackDrained(at=x.now, output_epoch=x.output_epoch, stream_id=x.streams, played_samples=200)
+
+
+def said_late(x: Context) -> Fact:
+    """Another segment became final, after the turn was committed."""
+    assert x.turn is not None
+    return SegmentFinalized(at=x.now, recognition_id=x.turn.recognitions[-1], segment_id="s1", text="go on")
+
+
 OPENED: tuple[Happening, ...] = (opened,)
 READY: tuple[Happening, ...] = (*OPENED, made_ready)
 PLAYING: tuple[Happening, ...] = (*READY, typed, audio_began, was_heard)
 """The reply to a typed turn is being heard."""
+HEARD: tuple[Happening, ...] = (*PLAYING, model_finished, all_was_synthesized, all_was_heard)
+"""The reply to a typed turn was heard to its end."""
 SPOKEN_OVER: tuple[Happening, ...] = (*READY, typed, began_to_speak, audio_began, was_heard)
 """The user was speaking already when the reply began to be heard."""
-CARRIED_ON: tuple[Happening, ...] = (
-    *READY,
-    began_to_speak,
-    said,
-    fell_silent,
-    recognition_closed,
-    began_to_speak,
-    said,
-)
+ASKED: tuple[Happening, ...] = (*READY, began_to_speak, said, fell_silent, recognition_closed)
+"""A spoken turn was committed."""
+CARRIED_ON: tuple[Happening, ...] = (*ASKED, began_to_speak, said)
 """A committed turn was carried on."""
+SAID_LATE: tuple[Happening, ...] = (*ASKED, all_was_synthesized, model_finished, said_late)
+"""A turn was answered in writing; then a part of it was recognised."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..capabilities import Capabilities, RecognizerCapabilities, StreamingPolicy
 from ..conversation import ConversationChart
@@ -15,7 +15,7 @@ from ..policies import (
 )
 from ..values import InterruptionSource, TurnAuthority
 from .bounds import Bounds, Family
-from .prelude import ABLE, CARRIED_ON, OPENED, PLAYING, READY, SPOKEN_OVER, Happening
+from .prelude import ABLE, CARRIED_ON, HEARD, OPENED, PLAYING, READY, SAID_LATE, SPOKEN_OVER, Happening
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,14 @@ SCENARIOS: tuple[Scenario, ...] = (
         READY,
     ),
     Scenario("half duplex", policies(), ABLE, world(F.SPEECH, F.BUTTONS, F.MODEL, F.AUDIO), PLAYING),
-    Scenario("late words", policies(), ABLE, world(F.SPEECH, F.MODEL, carried_segments=2), READY),
+    Scenario("late words", policies(), ABLE, world(F.SPEECH, F.MODEL, carried_segments=2), SAID_LATE),
+    Scenario("heard to the end", policies(), ABLE, world(F.TYPING, F.MODEL, F.AUDIO, F.TROUBLE), HEARD),
     Scenario("carried on", policies(), ABLE, world(F.SPEECH, F.UNHEARD, F.OUTAGES, recognitions=3), CARRIED_ON),
     Scenario("spoken over", policies(interruption=PAUSING), ABLE, world(F.SPEECH, F.MODEL, F.AUDIO), SPOKEN_OVER),
     Scenario("pausing", policies(interruption=PAUSING), ABLE, world(F.SPEECH, F.MODEL, F.AUDIO), READY),
     Scenario(
         "paused",
-        policies(interruption=PAUSING),
+        policies(interruption=replace(PAUSING, min_duration_ms=500)),
         ABLE,
         world(F.SPEECH, F.MODEL, F.AUDIO, F.TROUBLE, F.OUTAGES, F.BUTTONS),
         PLAYING,
