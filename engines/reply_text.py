@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .ports import SpeechUnit
-from .spoken_text import SpokenTextProjection
+from .spoken import SpokenTextProjection
 
 MAX_REPLY_CHARS = 65_536
 """A reply longer than this is a runaway model; about an hour of speech."""
