@@ -216,12 +216,8 @@ class Chart(Generic[ContextT]):
     def _tell(self, fact: Fact, event: str, before: Snapshot[ContextT], actions: tuple[Action, ...]) -> None:
         chart = self._chart
         described = chart.anatomy.described
-        taken = tuple(
-            TakenTransition(described[id(transition)], by)
-            for transitions, by in chart.taken
-            for transition in transitions
-        )
-        step = Step(fact, event, before, self.snapshot(), taken, actions)
+        taken = [TakenTransition(described[id(line)], by) for lines, by in chart.taken for line in lines]
+        step = Step(fact, event, before, self.snapshot(), tuple(taken), actions)
         for observer in tuple(self._observers):
             observer(step)
 
