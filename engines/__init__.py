@@ -5,7 +5,7 @@ what adapters implement.
 """
 
 from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts
-from .history import History, MemoryHistory
+from .history import ContextLimits, History, MemoryHistory
 from .session import Closed, Session
 from .tools import Tool, ToolError
 
@@ -15,6 +15,7 @@ __all__ = [
     "CascadeEngine",
     "CascadePorts",
     "Closed",
+    "ContextLimits",
     "History",
     "MemoryHistory",
     "Session",

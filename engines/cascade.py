@@ -30,7 +30,7 @@ from ..statecharts.facts import (
     Underrun,
 )
 from .engine import Desk
-from .history import History, MemoryHistory
+from .history import ContextLimits, History, MemoryHistory
 from .listening import Listening
 from .output_gate import OutputGate
 from .port_calls import let_go, reading
@@ -80,6 +80,8 @@ class CascadePorts:
     history: History = field(default_factory=MemoryHistory)
     tools: tuple[Tool, ...] = ()
     system_prompt: str | None = None
+    context: ContextLimits = field(default_factory=ContextLimits)
+    """How much of the history the model is shown."""
     voice_activity_settings: VoiceActivitySettings | None = None
 
 
@@ -120,6 +122,7 @@ class CascadeEngine:
             ports.history,
             tools=ports.tools,
             system_prompt=ports.system_prompt,
+            context=ports.context,
         )
         self._handlers = {
             do.StopPlayback: self._stop_playback,

@@ -68,7 +68,11 @@ Record = UserTurn | Reply
 
 
 class History(Protocol):
-    """The durable memory of a conversation. Methods return at once; `flush` waits until everything is durable."""
+    """The durable memory of a conversation. Methods return at once; `flush` waits until everything is durable.
+
+    What is stored must survive the death of the process from the moment the method returns. Raises `PortError` for what
+    cannot be kept; the conversation ends with it.
+    """
 
     def store_turn(self, turn: UserTurn) -> None:
         """Add a turn, or replace the text of the same `turn_id`."""
@@ -78,11 +82,13 @@ class History(Protocol):
         """Add a reply, or replace everything known of the same `response_id`."""
         ...
 
-    def records(self) -> tuple[Record, ...]:
-        """Everything, in the order in which it was said."""
+    def records(self, latest: int | None = None) -> tuple[Record, ...]:
+        """Everything, or the `latest` records, in the order in which it was said."""
         ...
 
-    async def flush(self) -> None: ...
+    async def flush(self) -> None:
+        """Return when everything stored so far is durable. May run beside the other methods."""
+        ...
 
 
 @dataclass
@@ -98,12 +104,40 @@ class MemoryHistory:
     def store_reply(self, reply: Reply) -> None:
         self.replies[reply.response_id] = reply
 
-    def records(self) -> tuple[Record, ...]:
+    def records(self, latest: int | None = None) -> tuple[Record, ...]:
         both: list[Record] = [*self.turns.values(), *self.replies.values()]
-        return tuple(sorted(both, key=lambda record: record.position))
+        ordered = sorted(both, key=lambda record: record.position)
+        return tuple(ordered if latest is None else ordered[max(0, len(ordered) - latest) :])
 
     async def flush(self) -> None:
         """Nothing to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """How much of the history a model is shown: a device's conversation never ends."""
+
+    records: int = 200
+    chars: int = 48_000
+    """Of everything but the system prompt. One Chinese character may be a token, four Latin letters are about one."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a limit that would hide the present question."""
+        if self.records < 1 or self.chars < 1:
+            raise ValueError("a context holds at least one record and one character")
+
+
+def latest_within(records: Sequence[Record], limits: ContextLimits) -> tuple[Record, ...]:
+    """The newest records that fit, beginning with a turn of the user; the newest turn whatever its length."""
+    first, left = len(records), limits.chars
+    newest_turn = max((place for place, record in enumerate(records) if isinstance(record, UserTurn)), default=first)
+    for place in range(len(records) - 1, max(-1, len(records) - 1 - limits.records), -1):
+        left -= sum(len(message.text) for message in messages_of((records[place],)))
+        if left < 0 and place < newest_turn:
+            break
+        if isinstance(records[place], UserTurn):
+            first = place
+    return tuple(records[first:])
 
 
 def messages_of(records: Iterable[Record], system: str | None = None) -> tuple[Message, ...]:

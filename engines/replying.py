@@ -26,7 +26,7 @@ from ..statecharts.actions import (
 from ..statecharts.facts import CancelAcknowledged
 from ..statecharts.values import DeliveryStatus
 from .engine import Desk
-from .history import Delivery, History, Reply, UserTurn, messages_of
+from .history import ContextLimits, Delivery, History, Reply, UserTurn, latest_within, messages_of
 from .live_reply import LiveReply
 from .output_gate import OutputGate
 from .ports import Message, Responder, Speaker, Synthesizer
@@ -50,6 +50,7 @@ class Replying:
         *,
         tools: tuple[Tool, ...] = (),
         system_prompt: str | None = None,
+        context: ContextLimits | None = None,
     ) -> None:
         self._desk = desk
         self._responder = responder
@@ -58,6 +59,7 @@ class Replying:
         self._history = history
         self._tools = ToolCalls(desk, tools)
         self._system_prompt = system_prompt
+        self._limits = context or ContextLimits()
         self._replies: dict[str, LiveReply] = {}
         self._delivered = anyio.Event()
         self.speaker: Speaker | None = None
@@ -107,8 +109,10 @@ class Replying:
             while any(other.awaits_delivery for other in self._replies.values() if other is not reply):
                 await self._delivered.wait()
         present = reply.record.response_id
-        said = (r for r in self._history.records() if isinstance(r, UserTurn) or r.response_id != present)
-        return messages_of(said, self._system_prompt)
+        # One more, because the present reply is among them.
+        records = self._history.records(self._limits.records + 1)
+        said = [record for record in records if isinstance(record, UserTurn) or record.response_id != present]
+        return messages_of(latest_within(said, self._limits), self._system_prompt)
 
     # -- speech ----------------------------------------------------------------------------------------------------
 
@@ -181,6 +185,7 @@ class Replying:
             action.status, text, action.units, action.played_samples, action.source, action.confidence, action.at
         )
         reply.deliver(delivery, action.position)
+        self._desk.start_task(self._history.flush, name=f"keeping {action.response_id}")
         self._forget_if_settled(reply)
         self._delivered.set()
         self._delivered = anyio.Event()
