@@ -167,9 +167,9 @@ class PlayingBeforeRendered(ConversationChart):
     def something_was_rendered(self) -> bool:
         return True
 
-    def _take_position(self) -> None:
+    def take_position(self) -> None:
         if self.is_in("draining"):
-            super()._take_position()
+            super().take_position()
 
 
 class TimerNeverCancelled(ConversationChart):
