@@ -40,6 +40,28 @@ def _delivery_of(columns: list[Any]) -> Delivery | None:
     return Delivery(DeliveryStatus(status), text, units, played, PositionSource(source), confidence, at_ns)
 
 
+def turn_values(conversation_id: str, turn: UserTurn, stored_at: str) -> tuple[Any, ...]:
+    """All columns of `turns`."""
+    return (conversation_id, turn.turn_id, turn.position, turn.text, turn.authority, turn.revision, stored_at)
+
+
+def call_values(conversation_id: str, reply: Reply) -> list[tuple[Any, ...]]:
+    """All columns of `tool_calls`, a row a call."""
+    return [
+        (
+            conversation_id,
+            reply.response_id,
+            ordinal,
+            exchange.request.call_id,
+            exchange.request.name,
+            exchange.request.arguments_json,
+            exchange.status,
+            exchange.output,
+        )
+        for ordinal, exchange in enumerate(reply.tools)
+    ]
+
+
 def reply_values(conversation_id: str, reply: Reply, stored_at: str) -> tuple[Any, ...]:
     """All columns of `replies`."""
     delivery = reply.delivery

@@ -72,7 +72,8 @@ def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
         raise HistoryError(
-            f"{path} has schema version {version}, this voicechart reads up to {SCHEMA_VERSION}: use a newer one."
+            "history_newer",
+            f"{path} has schema version {version}, this voicechart reads up to {SCHEMA_VERSION}: use a newer one",
         )
     for number in range(version, SCHEMA_VERSION):
         connection.executescript(f"BEGIN;\n{MIGRATIONS[number]}\nPRAGMA user_version = {number + 1};\nCOMMIT;")

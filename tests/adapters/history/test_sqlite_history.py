@@ -6,7 +6,6 @@ import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,11 +22,6 @@ TURN = UserTurn("turn-1", 1, "what time is it", TurnAuthority.VAD)
 DELIVERY = Delivery(DeliveryStatus.INTERRUPTED, "It is", 1, 4_000, PositionSource.MEASURED, 1.0, 7)
 CALL = ToolExchange(ToolRequest("call-1", "clock", "{}"), ToolStatus.COMPLETED, "noon")
 REPLY = Reply("response-1", "run-1", 2, "It is. Noon.", Outcome.CANCELLED, "interrupted", DELIVERY, (CALL,))
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "history.sqlite3"
 
 
 def test_what_was_said_is_read_back_as_it_was_stored(path: Path) -> None:
@@ -93,17 +87,6 @@ def test_what_was_settled_before_a_crash_stays_as_it_was(path: Path) -> None:
         assert restarted.records() == (REPLY,)
 
 
-def test_conversations_are_listed_and_pruned_by_their_last_moment(path: Path) -> None:
-    with HistoryStore(path) as store:
-        SqliteHistory(store, "kitchen").store_turn(TURN)
-        (summary,) = store.conversations()
-        assert (summary.conversation_id, summary.turns, summary.replies) == ("kitchen", 1, 0)
-        assert store.prune(datetime.now(UTC) - timedelta(days=1)) == 0
-        assert store.prune(datetime.now(UTC) + timedelta(seconds=1)) == 1
-        assert store.conversations() == ()
-        assert store.records("kitchen") == ()
-
-
 def test_a_file_of_a_newer_version_is_refused_with_the_reason(path: Path) -> None:
     HistoryStore(path).close()
     connection = sqlite3.connect(path)
@@ -111,6 +94,18 @@ def test_a_file_of_a_newer_version_is_refused_with_the_reason(path: Path) -> Non
     connection.close()
     with pytest.raises(HistoryError, match=rf"schema version {SCHEMA_VERSION + 1}"):
         HistoryStore(path)
+
+
+def test_a_conversation_is_read_in_part_from_its_end(path: Path) -> None:
+    with HistoryStore(path) as store:
+        history = SqliteHistory(store, "kitchen")
+        third = replace(TURN, turn_id="turn-2", position=3)
+        for record in (TURN, third):
+            history.store_turn(record)
+        history.store_reply(REPLY)
+        assert history.records(2) == (REPLY, third)
+        assert history.records(3) == history.records(4) == (TURN, REPLY, third)
+        assert history.records(0) == ()
 
 
 def test_a_file_of_every_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
@@ -124,25 +119,6 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(tmp_path: Path) -> 
         with HistoryStore(path) as store:
             SqliteHistory(store, "kitchen").store_turn(TURN)
             assert store.records("kitchen") == (TURN,)
-
-
-def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
-    path.write_text("these are not the records you are looking for" * 100)
-    with pytest.raises(HistoryError, match="cannot be opened as a history"):
-        HistoryStore(path)
-
-
-def test_a_store_that_another_process_locks_is_refused_and_stays_whole(path: Path) -> None:
-    with HistoryStore(path) as store:
-        history = SqliteHistory(store, "kitchen")
-        blocker = sqlite3.connect(path, isolation_level=None)
-        blocker.execute("BEGIN IMMEDIATE")
-        with pytest.raises(HistoryError, match="could not be written"):
-            history.store_turn(TURN)
-        blocker.execute("ROLLBACK")
-        blocker.close()
-        history.store_turn(TURN)
-        assert history.records() == (TURN,)
 
 
 def test_a_killed_writer_leaves_everything_that_it_had_stored(path: Path) -> None:
