@@ -54,14 +54,16 @@ async def serve_audio(
     *,
     limits: ServiceLimits | None = None,
     log_rendered: Callable[[RenderedSpan], None] | None = None,
+    on_held: Callable[[], None] | None = None,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the devices at the Unix socket `path` until cancelled; `task_status.started()` once it can be connected to.
 
-    `log_rendered` gets every span of samples that was really rendered. Raises `SocketRefused` when the path cannot be
+    `log_rendered` gets every span of samples that was really rendered. `on_held` is called whenever a conversation has
+    taken the devices, so that a virtual microphone can begin to speak. Raises `SocketRefused` when the path cannot be
     used and `DeviceLost` when a device cannot start or fails.
     """
-    await _AudioService(capture, render, limits or ServiceLimits(), log_rendered).serve(path, task_status)
+    await _AudioService(capture, render, limits or ServiceLimits(), log_rendered, on_held).serve(path, task_status)
 
 
 class _AudioService:
@@ -71,8 +73,10 @@ class _AudioService:
         render: RenderDevice | None,
         limits: ServiceLimits,
         log_rendered: Callable[[RenderedSpan], None] | None,
+        on_held: Callable[[], None] | None,
     ) -> None:
         self._capture = capture
+        self._on_held = on_held
         self._limits = limits
         self._renderer = None if render is None else Renderer(render, limits=limits.queue, log=log_rendered)
         self._greeting = _greeting(capture, self._renderer)
@@ -106,6 +110,8 @@ class _AudioService:
             self._renderer.attach(connection.receipt)
         if self._capture_ended:
             connection.capture_ended()
+        if self._on_held is not None:
+            self._on_held()
         return True
 
     def let_go(self, connection: ServiceConnection) -> None:
