@@ -1,4 +1,7 @@
-"""The `voicechart` command: `app` is what the installed script runs."""
+"""The `voicechart` command: `app` is what the installed script runs.
+
+A command's module imports quickly; what it needs is imported when it runs.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,12 @@ from typing import Annotated
 import typer
 
 from ... import __version__
+from .audio_service import audio_service
+from .check_config import check_config
+from .daemon import daemon
+from .demo import demo
+from .explore import explore
+from .talk import talk
 
 __all__ = ["app"]
 
@@ -14,6 +23,9 @@ app = typer.Typer(
     help="A streaming-first voice-conversation runtime whose middle is an explicit statechart.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
+    # A defect's traceback belongs into a log, plain, and without the values of variables.
+    pretty_exceptions_enable=False,
 )
 
 
@@ -30,3 +42,11 @@ def main(
     ] = False,
 ) -> None:
     """Hold the options that stand before any command."""
+
+
+app.command("demo")(demo)
+app.command("talk")(talk)
+app.command("daemon")(daemon)
+app.command("check-config")(check_config)
+app.command("audio-service")(audio_service)
+app.command("explore")(explore)

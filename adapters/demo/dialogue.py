@@ -31,12 +31,12 @@ def user_voice(assistant: VoiceSettings) -> PicoVoice:
     return PicoVoice(kind="pico", name="en-US" if is_taken else "en-GB")
 
 
-async def recordings(voice: PicoVoice) -> tuple[AudioFrame, ...]:
-    """The user's questions, spoken. Raises `PortError` and `ConfigurationRefused`."""
+async def spoken(voice: PicoVoice, texts: tuple[str, ...]) -> tuple[AudioFrame, ...]:
+    """Each text as a recording of that voice. Raises `PortError` and `ConfigurationRefused`."""
     synthesizer = make_synthesizer(voice).synthesizer
     try:
         await synthesizer.prepare()
-        return tuple([await _spoken(text, synthesizer) for text in QUESTIONS])
+        return tuple([await _spoken(text, synthesizer) for text in texts])
     finally:
         await synthesizer.aclose()
 

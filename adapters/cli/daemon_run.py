@@ -1,0 +1,50 @@
+"""What `daemon` does once its options are read."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import typer
+
+from ...engines.reports import PortError
+from ..configuration import Configuration, ConfigurationRefused, load_configuration
+from ..daemon import DaemonOutcome, run_daemon
+from ..history import HistoryError
+from ..view import LiveView, TimelineView, Watching
+from .logs import log_to_stderr
+from .output import FAILED, REFUSED, STOPPED, PatientConsole, fail
+
+
+def refuse(config: Path, refused: ConfigurationRefused) -> None:
+    """One line for each problem; the command ends with 2."""
+    *others, last = refused.problems
+    for problem in others:
+        typer.echo(f"voicechart: {config}: {problem}", err=True)
+    fail(f"{config}: {last}", REFUSED)
+
+
+def run_and_report(config: Path, *, show: bool) -> None:
+    """Run the daemon; ends the command with the exit code."""
+    log_to_stderr()
+    try:
+        outcome = anyio.run(_run, load_configuration(config), show)
+    except ConfigurationRefused as refused:
+        refuse(config, refused)
+        return
+    except (PortError, HistoryError) as failure:
+        fail(str(failure), FAILED)
+    if outcome.closed.error is not None:
+        fail(str(outcome.closed.error), FAILED)
+    if outcome.stop.signal is signal.SIGINT:
+        raise typer.Exit(STOPPED)
+
+
+async def _run(configuration: Configuration, show: bool) -> DaemonOutcome:
+    if not show:
+        return await run_daemon(configuration, os.environ)
+    console = PatientConsole(highlight=False)
+    view = LiveView(console) if console.is_terminal else TimelineView(console)
+    return await run_daemon(configuration, os.environ, watch=Watching(view).watch)

@@ -1,0 +1,156 @@
+"""What `demo` and `talk` share: the conversation is held, shown while it runs, and judged when it is over."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...audio.errors import AudioError
+from ...audio.formats import AudioFrame
+from ...engines.reports import PortError
+from ...statecharts.traces import TraceError
+from ..composition import make_recognizer, make_responder, make_synthesizer
+from ..composition.responders import describe_responder
+from ..composition.speech import describe_recognizer, make_voice_activity
+from ..configuration import CompanionSettings, ConfigurationRefused, ResponderSettings, VoiceSettings, WhisperSettings
+from ..demo import Cast, Check, Outcome, Plan, RehearsalFailed, Summary, TurnSummary, rehearse, summarize
+from ..view import LiveView, TimelineView, Watching
+from .output import FAILED, REFUSED, STOPPED, PatientConsole, fail, print_json
+
+NO_ECHO = "Speech may interrupt here: between a virtual speaker and a virtual microphone there is no echo to cancel."
+
+
+@dataclass(frozen=True)
+class Request:
+    """One conversation as the command line asks for it."""
+
+    recordings: Callable[[], Awaitable[Sequence[AudioFrame]]]
+    """Makes or reads what the user says. May raise `PortError`, `AudioError` and `ConfigurationRefused`."""
+    user: str
+    """For people: whose voice that is."""
+    responder: ResponderSettings
+    voice: VoiceSettings
+    out: Path
+    barge_in_after_ms: float | None
+    deadline_s: float
+    as_json: bool
+    expected: Sequence[Check] = ()
+
+
+@dataclass(frozen=True)
+class _Held:
+    outcome: Outcome
+    parts: dict[str, str]
+    seconds: float
+
+
+def hold(request: Request) -> None:
+    """Hold the conversation and report on it; ends the command with the exit code."""
+    console = PatientConsole(highlight=False)
+    try:
+        held = anyio.run(_hold, request, console)
+    except ConfigurationRefused as refused:
+        fail(str(refused), REFUSED, as_json=request.as_json)
+    except PortError as failure:
+        fail(str(failure), FAILED, as_json=request.as_json, error=_error(failure))
+    except (RehearsalFailed, AudioError, TraceError) as failure:
+        fail(str(failure), FAILED, as_json=request.as_json)
+    stopped = held.outcome.stop.signal is not None
+    if held.outcome.evidence is None:
+        fail("stopped before the conversation had begun", STOPPED, as_json=request.as_json)
+    summary = summarize(held.outcome.evidence, request.expected)
+    _report(request, held, summary, console)
+    if stopped:
+        raise typer.Exit(STOPPED)
+    if not summary.ok:
+        raise typer.Exit(FAILED)
+
+
+async def _hold(request: Request, console: Console) -> _Held:
+    began_at = time.monotonic()
+    voice = make_synthesizer(request.voice)
+    hearing = WhisperSettings()
+    parts = {
+        "recognizer": describe_recognizer(hearing),
+        "responder": describe_responder(request.responder),
+        "voice": voice.name,
+        "user": request.user,
+    }
+    settings = request.responder
+    cast = Cast(
+        make_recognizer(hearing),
+        make_responder(settings, os.environ),
+        voice.synthesizer,
+        make_voice_activity(),
+        system_prompt=None if isinstance(settings, CompanionSettings) else settings.system_prompt,
+    )
+    plan = Plan(
+        tuple(await request.recordings()), request.out, request.barge_in_after_ms, deadline_s=request.deadline_s
+    )
+    watch = None
+    if not request.as_json:
+        for part, name in parts.items():
+            console.print(Text.assemble((f"{part:<11}", "dim"), name))
+        console.print(Text(NO_ECHO, "dim"))
+        view = LiveView(console) if console.is_terminal else TimelineView(console)
+        watch = Watching(view).watch
+    outcome = await rehearse(plan, cast, watch=watch)
+    return _Held(outcome, parts, time.monotonic() - began_at)
+
+
+def _report(request: Request, held: _Held, summary: Summary, console: Console) -> None:
+    files = {"heard": str(request.out / "heard.wav"), "trace": str(request.out / "trace.jsonl")}
+    if request.as_json:
+        print_json({**summary.as_json(), "parts": held.parts, "files": files, "seconds": round(held.seconds, 1)})
+    else:
+        console.print()
+        console.print(_exchange(summary))
+        console.print(_figures(summary), highlight=False)
+        for check in summary.checks:
+            console.print(Text.assemble(("✓ ", "green") if check.ok else ("✗ ", "bold red"), check.claim))
+        console.print(Text(f"left in {files['heard']} and {files['trace']}, after {held.seconds:.0f} s", "dim"))
+    for problem in summary.problems:
+        typer.echo(f"voicechart: {' '.join(problem.split())}", err=True)
+
+
+def _exchange(summary: Summary) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left")
+    for column in ("who", "what", "became of it"):
+        table.add_column(column, header_style="dim")
+    for entry in sorted((*summary.turns, *summary.replies), key=lambda entry: entry.position):
+        if isinstance(entry, TurnSummary):
+            table.add_row("user", Text(f"“{entry.transcript}”", "cyan"), f"committed by {entry.authority}")
+            continue
+        said = Text(entry.delivered or "(no whole sentence)", "green")
+        unheard = len(entry.generated) - len(entry.delivered)
+        said.append(f"  + {unheard} characters written and not heard whole" if unheard > 0 else "", "dim")
+        table.add_row("assistant", said, f"{entry.delivery}, {entry.heard_ms / 1_000:.1f} s heard")
+    return table
+
+
+def _figures(summary: Summary) -> Text:
+    last_pcm_ms = summary.interruption_to_last_pcm_ms
+    figures = [
+        f"{summary.heard_ms / 1_000:.1f} s heard",
+        f"queue at most {summary.peak_queue_ms:.0f} ms",
+        f"{summary.stale_frames} stale frames",
+        f"{summary.duplicate_units} duplicate units",
+    ]
+    if last_pcm_ms is not None:
+        figures.insert(0, f"last sample {last_pcm_ms:.1f} ms after the interruption")
+    return Text("; ".join(figures))
+
+
+def _error(failure: PortError) -> dict[str, Any]:
+    error = failure.error
+    return {"code": error.code, "stage": error.stage, "scope": error.scope.value, "message": error.message}
