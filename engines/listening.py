@@ -148,8 +148,8 @@ class Listening:
             case SpeechOnset(at_sample, _):
                 prefix = SPEECH_FORMAT.samples_for_ms(SPEECH_PREFIX_MS)
                 self._desk.report(SpeechStarted(at=self._now, sample=max(0, at_sample - prefix)))
-            case SpeechOngoing(_, duration_ms):
-                self._desk.report(SpeechProgressed(at=self._now, speech_ms=int(duration_ms)))
+            case SpeechOngoing(at_sample, duration_ms):
+                self._desk.report(SpeechProgressed(at=self._now, speech_ms=int(duration_ms), sample=at_sample))
             case SpeechOffset(_, silence_ms):
                 ended_at = self._now - int(silence_ms * 1_000_000)
                 self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.VAD, speech_ended_at=ended_at))

@@ -219,6 +219,8 @@ class Context:
     closing_reason: str = ""
     closing_error: ScopedError | None = None
     turn: Turn | None = None
+    onset_refused: bool = False
+    """Speech began while the microphone was shut, and has not ended: its onset will not be told again."""
     carried: tuple[Segment, ...] = ()
     """Late segments of a committed turn that could not join it any more: they begin the next one."""
     pending: PendingTurn | None = None

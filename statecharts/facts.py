@@ -103,6 +103,8 @@ class SpeechProgressed(Fact):
 
     event: ClassVar[str] = "speech_progressed"
     speech_ms: int
+    sample: int | None = None
+    """Position on the capture track that has been judged so far."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from .facts import (
     RecognitionClosed,
     RecognitionFailed,
     SegmentFinalized,
+    SpeechProgressed,
     SpeechStarted,
     TextSubmitted,
     TurnCancelled,
@@ -55,6 +56,11 @@ class InputTurn(Compound, name="Input turn"):
     # fmt: off
     speech.from_(committed, event="speech_started", cond=["microphone_is_admitted", "continues_committed_turn"], before="take_back_reply", on="reopen_turn")
     speech.from_(input_idle, committed, discarded, event="speech_started", cond="microphone_is_admitted", on="open_turn")
+    committed.to(None, event="speech_started", cond="speaker_has_the_floor", on="note_refused_onset")
+    discarded.to(None, event="speech_started", cond="speaker_has_the_floor", on="note_refused_onset")
+    speech.from_(committed, discarded, event="speech_progressed", cond=["onset_was_refused", "microphone_is_admitted"], on="open_turn")
+    committed.to(None, event="turn_ended", cond="onset_was_refused", on="forget_refused_onset")
+    discarded.to(None, event="turn_ended", cond="onset_was_refused", on="forget_refused_onset")
     speech.to(None, event="speech_started", cond="turn_is_ending", on="resume_turn")
     hypothesis.to(None, event="speech_started", cond="turn_is_ending", on="resume_turn")
     speech.to(None, event="speech_progressed", on="note_speech")
@@ -96,9 +102,17 @@ class InputTurnRules(UtteranceRules):
 
     # -- opening and continuing ------------------------------------------------------------------------------------
 
+    def note_refused_onset(self) -> None:
+        self.context.onset_refused = True
+
+    def forget_refused_onset(self) -> None:
+        self.context.onset_refused = False
+
     def open_turn(self) -> None:
+        """At the onset of speech, or when the microphone opens to somebody who is speaking already."""
         fact = self.fact
-        assert isinstance(fact, SpeechStarted)
+        assert isinstance(fact, SpeechStarted | SpeechProgressed)
+        self.forget_refused_onset()
         former = self.context.turn
         still_open = former.open_recognitions if former is not None else ()
         carried, self.context.carried = self.context.carried, ()

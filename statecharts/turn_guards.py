@@ -48,6 +48,17 @@ class TurnGuards(ConnectionRules):
             return False
         return self.policies.interruption.full_duplex or manual or not self.reply_is_audible
 
+    def speaker_has_the_floor(self) -> bool:
+        """Somebody began to speak while the microphone is shut because the reply is heard."""
+        fact = self.fact
+        manual = self.policies.turn.authority is TurnAuthority.MANUAL
+        by_voice = isinstance(fact, SpeechStarted) and fact.authority is not TurnAuthority.MANUAL
+        return by_voice and not manual and self.reply_is_audible and not self.is_in("closing", "closed")
+
+    def onset_was_refused(self) -> bool:
+        """Who began to speak then may be speaking still."""
+        return self.context.onset_refused
+
     def continues_committed_turn(self) -> bool:
         """Inside the window, and nothing that hangs on the committed text can still be taken for done."""
         turn = self.turn

@@ -40,6 +40,7 @@ class Abstraction:
             context.connect_attempts if leaves[0] in _CONNECTING else 0,
             None if ends else self._turn(context, leaves[1]),
             None if ends else tuple(segment.text for segment in context.carried),
+            not ends and context.onset_refused,
             None if ends else self._pending(context),
             self._response(context, leaves[2]),
             self._output(context.output, context) if context.output is not None else None,

@@ -109,6 +109,11 @@ HEARD: tuple[Happening, ...] = (*PLAYING, model_finished, all_was_synthesized, a
 """The reply to a typed turn was heard to its end."""
 SPOKEN_OVER: tuple[Happening, ...] = (*READY, typed, began_to_speak, audio_began, was_heard)
 """The user was speaking already when the reply began to be heard."""
+HEARD_AFTER_A_NOISE: tuple[Happening, ...] = (
+    *(*READY, typed, began_to_speak, fell_silent, recognition_closed),
+    *(audio_began, was_heard),
+)
+"""The user made a noise while the model was thinking; its reply is being heard."""
 ASKED: tuple[Happening, ...] = (*READY, began_to_speak, said, fell_silent, recognition_closed)
 """A spoken turn was committed."""
 CARRIED_ON: tuple[Happening, ...] = (*ASKED, began_to_speak, said)

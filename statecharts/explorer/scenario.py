@@ -15,7 +15,8 @@ from ..policies import (
 )
 from ..values import InterruptionSource, TurnAuthority
 from .bounds import Bounds, Family
-from .prelude import ABLE, CARRIED_ON, HEARD, OPENED, PLAYING, READY, SAID_LATE, SPOKEN_OVER, Happening
+from .prelude import ABLE, CARRIED_ON, HEARD,
+    HEARD_AFTER_A_NOISE, OPENED, PLAYING, READY, SAID_LATE, SPOKEN_OVER, Happening
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         READY,
     ),
     Scenario("half duplex", policies(), ABLE, world(F.SPEECH, F.BUTTONS, F.MODEL, F.AUDIO), PLAYING),
+    Scenario("half duplex, not alone", policies(), ABLE, world(F.SPEECH, F.MODEL, F.AUDIO), HEARD_AFTER_A_NOISE),
     Scenario("late words", policies(), ABLE, world(F.SPEECH, F.MODEL, carried_segments=2), SAID_LATE),
     Scenario("heard to the end", policies(), ABLE, world(F.TYPING, F.MODEL, F.AUDIO, F.TROUBLE), HEARD),
     Scenario("carried on", policies(), ABLE, world(F.SPEECH, F.UNHEARD, F.OUTAGES, recognitions=3), CARRIED_ON),
