@@ -24,8 +24,7 @@ from ...statecharts.traces import TraceEncoder
 from .trace_file import TraceFile, TraceLimits
 
 _KEY_BYTES = 32
-_LAST_FLUSH_S = 2.0
-"""How long the end of `run` waits for a disk."""
+_ADVICE = "Make room or choose another place, then switch it on again"
 
 
 class TraceWriteError(Exception):
@@ -81,24 +80,11 @@ class TraceRecorder:
     def stop(self) -> None:
         """Write what is queued and close the file. Idempotent; writes to disk, so not for the hot path."""
         self._detach()
-        self.flush()
-        with self._lock:
-            try:
-                self._end_with_gap()
-                self._close()
-            except (OSError, ValueError) as error:
-                self._fail(error)
+        self._write_down()
 
     def flush(self) -> None:
         """Write what is queued. May be called on any thread."""
-        with self._lock:
-            try:
-                while self._queue:
-                    self._write(*self._queue.popleft())
-                if self._file is not None:
-                    self._file.flush()
-            except (OSError, ValueError) as error:
-                self._fail(error)
+        self._write_down()
 
     async def run(self, interval_ms: int = 250) -> None:
         """Flush every `interval_ms` until cancelled, and once more then."""
@@ -106,10 +92,39 @@ class TraceRecorder:
             while True:
                 await anyio.sleep(interval_ms / 1_000)
                 if self._queue:
-                    await anyio.to_thread.run_sync(self.flush, abandon_on_cancel=True)
+                    await self._flush_in_time()
         finally:
-            with anyio.move_on_after(_LAST_FLUSH_S, shield=True):
-                await anyio.to_thread.run_sync(self.flush, abandon_on_cancel=True)
+            await self._flush_in_time(shield=True)
+
+    async def _flush_in_time(self, *, shield: bool = False) -> None:
+        """A flush that hangs is left behind with the file; the next one finds that out and switches tracing off."""
+        with anyio.move_on_after(self._timeout_s, shield=shield):
+            await anyio.to_thread.run_sync(self.flush, abandon_on_cancel=True)
+
+    @property
+    def _timeout_s(self) -> float:
+        return self._limits.disk_timeout_ms / 1_000
+
+    def _write_down(self) -> None:
+        """Write what is queued, and close the file when nothing more will come."""
+        if not self._lock.acquire(timeout=self._timeout_s):
+            # Whoever has the lock waits for the disk; the file is theirs.
+            self._switch_off(f"the disk has not answered for {self._limits.disk_timeout_ms} ms. {_ADVICE}", None)
+            return
+        try:
+            while (entry := self._next()) is not None:
+                self._write(*entry)
+            if not self.is_on:
+                self._end_with_gap()
+                self._close()
+            elif self._file is not None:
+                self._file.flush()
+        except OSError as error:
+            self._give_up(f"{error.strerror or error}. {_ADVICE}", error)
+        except ValueError as error:
+            self._give_up(f"a macrostep cannot be written: {error}", error)
+        finally:
+            self._lock.release()
 
     def _note(self, step: Step[Any]) -> None:
         if len(self._queue) >= self._limits.max_queued_steps:
@@ -118,6 +133,12 @@ class TraceRecorder:
             return
         self._queue.append((self._missing, step))
         self._missing = 0
+
+    def _next(self) -> tuple[int, Step[Any]] | None:
+        try:
+            return self._queue.popleft()
+        except IndexError:
+            return None
 
     def _write(self, missing: int, step: Step[Any]) -> None:
         self._number += missing + 1
@@ -141,25 +162,22 @@ class TraceRecorder:
         missing, self._missing = self._missing, 0
         if missing and self._file is not None:
             self._number += missing
-            self._file.append(
-                self._encoder.gap(missing, self._number + 1, self._chart.snapshot()).encode("utf-8", "surrogatepass")
-            )
+            gap = self._encoder.gap(missing, self._number + 1, self._chart.snapshot())
+            self._file.append(_bytes(gap))
 
-    def _fail(self, error: OSError | ValueError) -> None:
+    def _give_up(self, why: str, error: Exception) -> None:
         """The disk refused, or a fact of an embedder holds what a trace cannot."""
-        self._detach()
-        self._queue.clear()
-        off = f"tracing to {self._path} was switched off"
-        if isinstance(error, OSError):
-            advice = "Make room or choose another place, then switch it on again"
-            self.failure = TraceWriteError(f"{off}: {error.strerror or error}. {advice}")
-        else:
-            self.failure = TraceWriteError(f"{off}, because a macrostep cannot be written: {error}")
-        self.failure.__cause__ = error
         try:
             self._close()
         except OSError:
-            self._file = None  # the same disk refuses the buffered rest; the failure is already told
+            self._file = None  # the same disk refuses the buffered rest; the failure is told anyway
+        self._switch_off(why, error)
+
+    def _switch_off(self, why: str, error: Exception | None) -> None:
+        self._detach()
+        self._queue.clear()
+        self.failure = TraceWriteError(f"tracing to {self._path} was switched off: {why}")
+        self.failure.__cause__ = error
         if self._on_failure is not None:
             self._on_failure(self.failure)
 

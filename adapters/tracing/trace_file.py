@@ -22,8 +22,12 @@ class TraceLimits:
     max_queued_steps: int = 1_024
     """Macrosteps that may wait to be written, about 3 KiB each; more are counted as missing. 1 to 65,536."""
 
+    disk_timeout_ms: int = 2_000
+    """How long somebody waits for a disk that hangs before tracing is switched off. 10 to 60,000."""
+
     def __post_init__(self) -> None:
         for name, low, high in (
+            ("disk_timeout_ms", 10, 60_000),
             ("max_file_bytes", 64 * 1024, 1024**3),
             ("kept_files", 0, 100),
             ("max_queued_steps", 1, 65_536),

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
 import stat
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from voicechart.adapters.tracing import TraceLimits, TraceRecorder, TraceWriteError, read_trace
@@ -165,6 +169,47 @@ def test_a_place_that_cannot_be_written_is_told_the_same_way(tmp_path: Path, mak
     assert not recorder.is_on
 
 
+def test_a_disk_that_hangs_keeps_nobody_waiting_longer_than_the_bound(tmp_path: Path, make_conversation: Make) -> None:
+    hanging = tmp_path / "trace.jsonl"
+    os.mkfifo(hanging)  # opened for writing it waits for a reader, as a dead network disk waits for ever
+    conversation = make_conversation()
+    recorder = TraceRecorder(conversation, hanging, limits=TraceLimits(disk_timeout_ms=20))
+    recorder.start()
+    press(conversation, 1)
+    writer = threading.Thread(target=recorder.flush)
+    writer.start()
+    with ExitStack() as cleaning_up:
+        cleaning_up.callback(writer.join)
+        cleaning_up.callback(hanging.read_bytes)  # lets the writer go
+        while recorder.failure is None:
+            recorder.stop()
+        assert not recorder.is_on
+        assert "the disk has not answered for 20 ms" in str(recorder.failure)
+
+
+@pytest.mark.anyio
+async def test_a_running_recorder_finds_out_that_the_disk_hangs(tmp_path: Path, make_conversation: Make) -> None:
+    hanging = tmp_path / "trace.jsonl"
+    os.mkfifo(hanging)
+    conversation = make_conversation()
+    told: list[TraceWriteError] = []
+    limits = TraceLimits(disk_timeout_ms=20)
+    recorder = TraceRecorder(conversation, hanging, limits=limits, on_failure=told.append)
+    recorder.start()
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(recorder.run, 1)
+            press(conversation, 1)
+            while recorder.is_on:
+                await anyio.sleep(0.005)
+                press(conversation, 1)
+            await told.wait()
+            await anyio.to_thread.run_sync(hanging.read_bytes)  # lets the writer go
+            tasks.cancel_scope.cancel()
+    assert not recorder.is_on
+    assert "the disk has not answered for 20 ms" in str(told[0])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorOpened(Fact):
     """An embedder's own, with something in it that no trace can hold."""
@@ -238,6 +283,8 @@ async def test_a_running_recorder_writes_by_itself_and_at_its_end(tmp_path: Path
         {"kept_files": 101},
         {"max_queued_steps": 0},
         {"max_queued_steps": 65_537},
+        {"disk_timeout_ms": 9},
+        {"disk_timeout_ms": 60_001},
     ],
     ids=str,
 )
@@ -247,8 +294,8 @@ def test_limits_outside_their_bounds_are_refused(limits: dict[str, int]) -> None
 
 
 def test_limits_at_their_bounds_are_taken() -> None:
-    TraceLimits(max_file_bytes=64 * 1024, kept_files=0, max_queued_steps=1)
-    TraceLimits(max_file_bytes=1024**3, kept_files=100, max_queued_steps=65_536)
+    TraceLimits(max_file_bytes=64 * 1024, kept_files=0, max_queued_steps=1, disk_timeout_ms=10)
+    TraceLimits(max_file_bytes=1024**3, kept_files=100, max_queued_steps=65_536, disk_timeout_ms=60_000)
 
 
 def test_without_kept_files_a_full_one_is_written_over(tmp_path: Path, make_conversation: Make) -> None:
