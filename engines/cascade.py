@@ -90,7 +90,7 @@ class CascadeEngine:
 
     def __init__(self, ports: CascadePorts) -> None:
         self.ports = ports
-        self.gate = OutputGate()
+        self.gate = OutputGate(self._note_stale)
         self._desk: Desk | None = None
         self._listening: Listening | None = None
         self._replying: Replying | None = None
@@ -160,6 +160,9 @@ class CascadeEngine:
         await let_go(self.ports.responder, "the model")
         await let_go(self.ports.synthesizer, "the synthesiser")
         await self.ports.history.flush()
+
+    def _note_stale(self, output_epoch: int) -> None:
+        self.desk.note_stale(output_epoch)
 
     # -- the connection --------------------------------------------------------------------------------------------
 

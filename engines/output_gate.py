@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..audio.formats import AudioFrame
 from .ports import Speaker
 
@@ -13,7 +15,9 @@ class OutputGate:
     older epoch passes any more, whoever still holds one. What is dropped is counted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, note_stale: Callable[[int], None] | None = None) -> None:
+        self._note_stale = note_stale
+        """Told the epoch of every frame that is stopped here."""
         self._speaker: Speaker | None = None
         self._epoch = 0
         self.stale_frames = 0
@@ -47,6 +51,8 @@ class OutputGate:
         speaker = self._speaker
         if speaker is None or output_epoch < self._epoch:
             self.stale_frames += 1
+            if self._note_stale is not None:
+                self._note_stale(output_epoch)
             return False
         await speaker.write(stream_id, output_epoch, frame)
         return output_epoch >= self._epoch

@@ -28,11 +28,13 @@ from ..statecharts.published import Payload
 from .clock import LoopClock
 from .engine import Engine
 from .inbox import Inbox
+from .metrics import MetricsObserver
 from .port_calls import leaves_of, origin_of
 from .ports import Clock
-from .public_events import PublicStream
+from .public_events import PublicStream, SpeechTextCommitted
 from .reports import PortError
 from .timers import Timers
+from .turn_metrics import MetricsAggregate
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +65,10 @@ class Session:
         self.clock: Clock = clock or LoopClock()
         self.inbox = Inbox()
         self.public = PublicStream(conversation.context.conversation_id, self.clock.now_ns)
+        self.metrics = MetricsAggregate()
+        """What its turns have cost so far; each is published as `metrics.turn` too."""
+        self._observer = MetricsObserver()
+        conversation.observe(self._observer)
         self._tasks: TaskGroup | None = None
         self._timers: Timers | None = None
         self._closed: Closed | None = None
@@ -132,9 +138,16 @@ class Session:
 
     def publish(self, payload: Payload, **identities: str | int | None) -> None:
         """Publish an event of the media path (deltas, units) with the epochs in force."""
+        response_id = identities.get("response_id")
+        if isinstance(payload, SpeechTextCommitted) and isinstance(response_id, str):
+            self._observer.note_unit(response_id, self.clock.now_ns())
         context = self.conversation.context
         stamp = Stamp(context.session_epoch, context.output_epoch)
         self.public.publish(Publish(stamp, payload, **identities))  # pyright: ignore[reportArgumentType]
+
+    def note_stale(self, output_epoch: int) -> None:
+        """The gate dropped a frame of a dead epoch."""
+        self._observer.note_stale(output_epoch)
 
     # -- living and ending -----------------------------------------------------------------------------------------
 
@@ -211,6 +224,8 @@ class Session:
             case CancelTimer():
                 self._timers.cancel(action.timer_id)
             case Publish():
+                # Before what the chart says of the same step, so that its word on the end is the last.
+                self._publish_finished_turns()
                 self.public.publish(action)
             case Release():
                 self._closed = Closed(action.reason, action.error)
@@ -218,6 +233,11 @@ class Session:
                 self._ask_engine(action)
         for watcher in self._watchers:
             watcher(action)
+
+    def _publish_finished_turns(self) -> None:
+        for turn in self._observer.take():
+            self.metrics.add(turn)
+            self.publish(turn, turn_id=turn.turn_id, response_id=turn.response_id)
 
     def _ask_engine(self, action: Action) -> None:
         """An engine that cannot carry out an action ends the session; the rest of the macrostep is carried out."""
