@@ -30,8 +30,9 @@ EXTRAS = (
     "xllamacpp",
 )
 
-# The property tests of the public test kit say so themselves, and nothing else imports them.
+# The property tests of the public test kit say so themselves, pytest loads the plugin, and nothing else imports them.
 NEED_HYPOTHESIS = {
+    "voicechart.statecharts.testing.plugin",
     "voicechart.statecharts.testing.properties",
     "voicechart.statecharts.testing.strategies",
 }
