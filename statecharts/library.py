@@ -1,7 +1,7 @@
 """Looking into a declared chart: its states and rows, as values that need no library to be read.
 
-Half of python-statemachine is touched here, the other half in `stepping.py`. The library's internals are partly untyped;
-these two modules are the boundary behind which everything is.
+Half of python-statemachine is touched here, the other half in `stepping.py`. The library's internals are partly
+untyped; these two modules are the boundary behind which everything is.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false

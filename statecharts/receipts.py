@@ -1,8 +1,8 @@
 """Receipts: what was really heard of a reply, however its stream ended.
 
 Positions only grow, and the first rendered sample begins the playback of a reply. Every reply gets one delivery record.
-A stream that was told to stop leaves Playback at once and waits in `Context.stopping`, beside the present one, until its
-receipt comes or its timer fires; without a receipt the played position is unknown: not zero, and not everything.
+A stream that was told to stop leaves Playback at once and waits in `Context.stopping`, beside the present one, until
+its receipt comes or its timer fires; without a receipt the played position is unknown: not zero, and not everything.
 """
 
 from __future__ import annotations

@@ -15,8 +15,18 @@ from ..policies import (
 )
 from ..values import InterruptionSource, TurnAuthority
 from .bounds import Bounds, Family
-from .prelude import ABLE, CARRIED_ON, HEARD,
-    HEARD_AFTER_A_NOISE, OPENED, PLAYING, READY, SAID_LATE, SPOKEN_OVER, Happening
+from .prelude import (
+    ABLE,
+    CARRIED_ON,
+    HEARD,
+    HEARD_AFTER_A_NOISE,
+    OPENED,
+    PLAYING,
+    READY,
+    SAID_LATE,
+    SPOKEN_OVER,
+    Happening,
+)
 
 
 @dataclass(frozen=True, slots=True)
