@@ -14,8 +14,10 @@ from .audio_service import audio_service
 from .check_config import check_config
 from .daemon import daemon
 from .demo import demo
+from .diagram import diagram
 from .explore import explore
 from .talk import talk
+from .trace import trace_app
 
 __all__ = ["app"]
 
@@ -50,3 +52,5 @@ app.command("daemon")(daemon)
 app.command("check-config")(check_config)
 app.command("audio-service")(audio_service)
 app.command("explore")(explore)
+app.command("diagram")(diagram)
+app.add_typer(trace_app, name="trace")

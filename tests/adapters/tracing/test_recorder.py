@@ -200,10 +200,9 @@ async def test_a_running_recorder_finds_out_that_the_disk_hangs(tmp_path: Path, 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(recorder.run, 1)
             press(conversation, 1)
-            while recorder.is_on:
+            while not told:
                 await anyio.sleep(0.005)
                 press(conversation, 1)
-            await told.wait()
             await anyio.to_thread.run_sync(hanging.read_bytes)  # lets the writer go
             tasks.cancel_scope.cancel()
     assert not recorder.is_on
