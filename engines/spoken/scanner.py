@@ -19,8 +19,8 @@ CJK_CLAUSES = "，、；："  # noqa: RUF001
 LATIN_CLAUSES = ",;:"
 CLOSERS = "\"'”’)]»」』*_"
 
-FIRST_CLAUSE_CHARS = 16
-"""The first unit may end at a clause of at least this many characters."""
+FIRST_CLAUSE_CHARS = 32
+"""The first unit may end at a clause of at least this many characters: two seconds, in which the next one is made."""
 SENTENCE_CHARS = 12
 """A shorter sentence goes together with the next one ("Yes. I will.")."""
 LONG_CHARS = 240

@@ -34,7 +34,11 @@ def said(text: str) -> list[str]:
         ("It costs 3.50 at 10:30. Really, it does!", ["It costs 3.50 at 10:30.", "Really, it does!"]),
         ("I like J. S. Bach very much. He is fine.", ["I like J. S. Bach very much.", "He is fine."]),
         ("Well... then we wait here. All of us wait.", ["Well... then we wait here.", "All of us wait."]),
-        ("Once upon a time, there was a clock.", ["Once upon a time,", "there was a clock."]),
+        ("Once upon a time, there was a clock.", ["Once upon a time, there was a clock."]),
+        (
+            "Once upon a time, in a small town by the sea, there was a clock.",
+            ["Once upon a time, in a small town by the sea,", "there was a clock."],
+        ),
         ("你好，我是小明。再见！", ["你好，我是小明。", "再见！"]),  # noqa: RUF001
         ("他说：“好的。”然后走了。", ["他说：“好的。”", "然后走了。"]),  # noqa: RUF001
         ("Use `a.b. c` here. Then go on with it.", ["Use a.b. c here.", "Then go on with it."]),
