@@ -6,6 +6,7 @@ import io
 from dataclasses import dataclass, field
 
 import anyio
+import anyio.lowlevel
 import pytest
 from rich.console import Console
 
@@ -258,7 +259,7 @@ async def watched(view: TimelineView | LiveView) -> None:
     session = Session(Conversation("watched", ids=SeededIds("watched")), SilentEngine())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(Watching(view).watch, session)
-        await anyio.sleep(0)
+        await anyio.lowlevel.checkpoint()
         session.close("enough")
         await session.run()
 
