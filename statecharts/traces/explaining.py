@@ -82,6 +82,8 @@ class Explanation:
     """Of the interruption policy, where it was asked or speech did not have to be."""
     evidence: Evidence | None
     """What the policy was asked about."""
+    policy: JudgesInterruptions
+    """The policy that was in force."""
     reacting: tuple[str, ...]
     """Leaves, active or not, that react to this event."""
     is_dead_timer: bool
@@ -123,6 +125,7 @@ def explain(
         followed=record.taken[len(decided) :],
         judgement=judgement,
         evidence=asked[0] if asked else None,
+        policy=rules.interruption,
         reacting=reacting,
         is_dead_timer=event == "timer_fired",
         decides_otherwise=recorded[: len(decided)] != decided or (bool(recorded) and not decided),

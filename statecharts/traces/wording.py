@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from ..policies import Evidence
 from .explaining import AskedGuard, Explanation, Fate, TriedLine
 from .records import Taken, Trace
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _MAX_LETTERS = 60
+_MAX_ITEMS = 8
 _MAX_REACTING = 6
 
 
@@ -44,7 +47,9 @@ def details_of(trace: Trace, explanation: Explanation) -> Iterator[str]:
     if explanation.judgement is not None:
         yield f"The interruption was judged: {explanation.judgement.verdict} ({explanation.judgement.reason})."
     if explanation.evidence is not None:
-        yield f"    {_evidence(explanation.evidence)}"
+        yield f"    asked about: {_fields(explanation.evidence)}"
+        if is_dataclass(explanation.policy):
+            yield f"    by {type(explanation.policy).__name__}: {_fields(explanation.policy)}"
 
 
 def _nothing_reacts(trace: Trace, explanation: Explanation) -> str:
@@ -116,9 +121,8 @@ def _meaning(guard: AskedGuard) -> str:
     return f"  ({guard.meaning})" if guard.meaning else ""
 
 
-def _evidence(evidence: Evidence) -> str:
-    told = {field.name: getattr(evidence, field.name) for field in fields(evidence)}
-    return ", ".join(f"{name} = {_letters(value)}" for name, value in told.items())
+def _fields(value: DataclassInstance) -> str:
+    return ", ".join(f"{field.name} = {_letters(getattr(value, field.name))}" for field in fields(value))
 
 
 def _shown(trace: Trace, name: str, value: object) -> str:
@@ -138,5 +142,6 @@ def _letters(value: object) -> str:
         items = list(cast("tuple[object, ...]", value))
         if any(is_dataclass(item) for item in items):
             return f"{len(items)} × {type(items[0]).__name__}"
-        return f"({', '.join(sorted(map(_letters, items)) if isinstance(value, frozenset) else map(_letters, items))})"
+        letters = sorted(map(_letters, items)) if isinstance(value, frozenset) else list(map(_letters, items))
+        return f"({', '.join(letters)})" if len(letters) <= _MAX_ITEMS else f"{len(letters)} items"
     return str(value)

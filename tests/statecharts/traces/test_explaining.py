@@ -73,6 +73,7 @@ def test_an_interruption_shows_the_judgement_and_the_evidence(traced: Trace) -> 
     details = "\n".join(details_of(traced, explanation))
     assert "The interruption was judged: accepted (enough_words)." in details
     assert "words = 3" in details
+    assert "by InterruptionPolicy: sources = (button, client, provider, speech), min_words = 2" in details
 
 
 def test_a_refused_fact_names_the_guard_and_the_values(traced: Trace) -> None:
