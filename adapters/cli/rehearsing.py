@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import anyio
 import typer
@@ -62,9 +61,12 @@ def hold(request: Request) -> None:
     except ConfigurationRefused as refused:
         fail(str(refused), REFUSED, as_json=request.as_json)
     except PortError as failure:
-        fail(str(failure), FAILED, as_json=request.as_json, error=_error(failure))
-    except (RehearsalFailed, AudioError, TraceError) as failure:
-        fail(str(failure), FAILED, as_json=request.as_json)
+        fail(str(failure), FAILED, as_json=request.as_json, error=asdict(failure.error))
+    except RehearsalFailed as failure:
+        error = asdict(failure.error) if failure.error is not None else None
+        fail(str(failure), FAILED, as_json=request.as_json, error=error)
+    except (AudioError, TraceError) as failure:
+        fail(str(failure), FAILED, as_json=request.as_json, error=None)
     stopped = held.outcome.stop.signal is not None
     if held.outcome.evidence is None:
         fail("stopped before the conversation had begun", STOPPED, as_json=request.as_json)
@@ -149,8 +151,3 @@ def _figures(summary: Summary) -> Text:
     if last_pcm_ms is not None:
         figures.insert(0, f"last sample {last_pcm_ms:.1f} ms after the interruption")
     return Text("; ".join(figures))
-
-
-def _error(failure: PortError) -> dict[str, Any]:
-    error = failure.error
-    return {"code": error.code, "stage": error.stage, "scope": error.scope.value, "message": error.message}

@@ -93,6 +93,11 @@ class Outcome:
 class RehearsalFailed(Exception):
     """It could not be held: a file cannot be written, the socket cannot be used. The text says what to do."""
 
+    def __init__(self, message: str, error: ScopedError | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+        """The device's own error, where it was one."""
+
 
 async def rehearse(plan: Plan, cast: Cast, *, watch: Watch | None = None) -> Outcome:
     """Hold the conversation. The first SIGINT or SIGTERM closes it through the chart, the second cancels it.
@@ -194,7 +199,7 @@ class _Rehearsal:
             raise refused
         if closed is None or (self._lost is not None and closed.error is None):
             # A recording whose last samples could not be written is no success either.
-            raise RehearsalFailed(str(self._lost))
+            raise RehearsalFailed(str(self._lost), self._lost)
         return closed
 
     async def _serve(self, socket: Path, microphone: WavMicrophone, ready: Readiness) -> None:

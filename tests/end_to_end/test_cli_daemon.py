@@ -21,6 +21,7 @@ def config(tmp_path: Path) -> Path:
     file = tmp_path / "voicechart.toml"
     file.write_text(
         'conversation_id = "kitchen"\n[audio]\nendpoint = "unix:%s"\n[voice]\nkind = "espeak"\n'
+        "[connection]\nmax_attempts = 3\nbackoff_ms = 50\n"
         '[history]\npath = "history.db"\n[trace]\npath = "trace.jsonl"\n' % (tmp_path / "audio.sock")
     )
     return file

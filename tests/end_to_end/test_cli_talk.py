@@ -14,7 +14,7 @@ from voicechart.adapters.testing import ChatExchange, ScriptedChatServer, chat_c
 from voicechart.adapters.testing.command import RUN, VoicechartCommand
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
-LIMITED_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))"
+LIMITED_FILES = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))"
 """Every file of the process may grow so far: the nearest thing to a full disk that a test can have."""
 
 
@@ -43,7 +43,7 @@ def test_a_full_disk_closes_the_conversation_with_its_error(
     shown = json.loads(ran.stdout)
     assert shown["ok"] is False
     assert "heard.wav" in ran.stderr
-    assert shown["error"] is None or shown["error"]["code"] == "recording_failed"
+    assert shown["error"]["code"] == "recording_failed"
     assert voicechart.left_behind == []
 
 
@@ -69,37 +69,3 @@ async def test_a_model_that_dies_in_its_answer_fails_the_reply_with_its_error(
     assert shown["closed"] == "finished"
     assert [reply["outcome"] for reply in shown["replies"]] == ["failed"]
     assert any("generation/" in problem for problem in shown["problems"])
-
-
-def test_a_recording_that_cannot_be_read_is_refused_in_one_line(voicechart: VoicechartCommand, tmp_path: Path) -> None:
-    (tmp_path / "noise.wav").write_text("this is no sound")
-    for name in ("none.wav", "noise.wav"):
-        ran = voicechart.run("talk", name)
-        assert ran.returncode == 2
-        assert name in ran.stderr
-        assert len(ran.stderr.splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (("--responder", "openai"), "--base-url and --model"),
-        (("--base-url", "https://x.example/v1"), "--responder openai"),
-        (("--model", "m"), "--responder local or openai"),
-        (("--voice", "robot"), "robot"),
-        (("--voice", "piper:"), "piper:"),
-        (("--barge-in-at", "-1"), "barge-in-at"),
-        (
-            ("--responder", "openai", "--base-url", "https://x", "--model", "m", "--api-key-env", "sk-do-not-show"),
-            "name of a variable",
-        ),
-    ],
-)
-def test_options_that_do_not_belong_together_are_refused(
-    voicechart: VoicechartCommand, arguments: tuple[str, ...], part: str
-) -> None:
-    ran = voicechart.run("talk", "x.wav", *arguments)
-    assert ran.returncode == 2
-    assert part in ran.stderr
-    assert "do-not-show" not in ran.stderr
-    assert ran.stdout == ""
