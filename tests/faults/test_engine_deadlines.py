@@ -18,7 +18,7 @@ from trio.testing import MockClock
 from voicechart.audio.formats import AudioFrame
 from voicechart.engines import Tool
 from voicechart.engines.ports import GenerationRequest, RecognitionRequest, SpeechUnit, SynthesisRequest
-from voicechart.engines.reports import GenerationEnded, GenerationReport, TextDelta, ToolCallProposed
+from voicechart.engines.reports import GenerationEnded, GenerationReport, RecognitionReport, TextDelta, ToolCallProposed
 from voicechart.engines.testing import (
     HANDS_FREE,
     LinkScript,
