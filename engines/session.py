@@ -260,11 +260,13 @@ class Session:
 
     def _end_broken(self, what: str, error: Exception) -> None:
         """Something raised what nobody handles: end the conversation properly, and say where."""
-        logger.error("%s failed: %s", what, origin_of(error))
-        message = f"{what} failed unexpectedly ({type(error).__name__}): a port breaks its contract; see the log"
-        scoped = ScopedError("internal_error", "session", ErrorScope.SESSION, message)
         if isinstance(error, PortError):
             scoped = error.error
+            logger.error("%s failed: %s", what, scoped)
+        else:
+            logger.error("%s failed: %s", what, origin_of(error))
+            message = f"{what} failed unexpectedly ({type(error).__name__}): a port breaks its contract; see the log"
+            scoped = ScopedError("internal_error", "session", ErrorScope.SESSION, message)
         if self._closed is None:
             self.close(scoped.code, scoped)
         elif self._closed.error is None:

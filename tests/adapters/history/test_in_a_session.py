@@ -117,6 +117,18 @@ async def test_a_store_that_refuses_the_users_turn_ends_the_conversation_with_it
     assert rehearsal.left_behind == ()
 
 
+async def test_what_could_not_be_kept_to_the_end_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with HistoryStore(path) as store:
+        rehearsal = begun(store, "first", ScriptedResponder(Script(says(ANSWER))))
+        with caplog.at_level("ERROR"), locked(path):
+            # Everything is refused, from the first turn on to the last flush.
+            async with rehearsal.running():
+                rehearsal.say("a secret")
+                await rehearsal.until_true(lambda: rehearsal.closed is not None)
+    assert "releasing the ports failed: history/history_locked: 1 turns and 1 replies could not be kept" in caplog.text
+    assert "a secret" not in caplog.text
+
+
 async def test_what_was_refused_is_kept_when_the_store_recovers_before_the_end(path: Path) -> None:
     with HistoryStore(path) as store:
         rehearsal = begun(store, "first", ScriptedResponder(Script(says(ANSWER))))
