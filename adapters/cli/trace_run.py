@@ -87,7 +87,7 @@ def run_replay(file: Path, policies: str | None, *, as_json: bool) -> None:
         counts = {"facts": found.facts, "actions": found.actions, "gaps": found.gaps}
         print_json({"ok": divergence is None, **counts, "divergence": told})
     elif divergence is None:
-        gaps = f" Of {found.gaps} gaps it was said how they went on." if found.gaps else ""
+        gaps = f" It went on behind {found.gaps} gap{'s' if found.gaps > 1 else ''}." if found.gaps else ""
         typer.echo(f"No divergence: {found.facts} facts gave the same {found.actions} actions again.{gaps}")
     else:
         for line in tell_divergence(trace, divergence):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import voicechart
 from voicechart.adapters.cli import app
 from voicechart.adapters.tracing import TraceRecorder
 from voicechart.statecharts import Conversation
@@ -93,6 +95,22 @@ def test_check_fails_and_names_a_diagram_that_is_not(tmp_path: Path) -> None:
     assert "draw them anew" in checked.stderr
 
 
+def test_diff_tells_what_changed_since_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = Path(voicechart.__file__).parent
+    shutil.copy(package / "__init__.py", tmp_path)
+    shutil.copytree(package / "statecharts", tmp_path / "statecharts", ignore=shutil.ignore_patterns("__pycache__"))
+    synthesis = tmp_path / "statecharts" / "synthesis.py"
+    text = synthesis.read_text(encoding="utf-8")
+    synthesis.write_text(text.replace('silent.to(None, event="text_ended", on="finish_text")', ""), encoding="utf-8")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a test", "-c", "user.email=test@localhost"]
+    for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "charts"]):
+        subprocess.run([*git, *arguments], check=True)
+    monkeypatch.chdir(tmp_path)
+    told = run("--diff", "HEAD")
+    assert told.exit_code == 0
+    assert told.stdout == "+ synthesis: silent: text_ended / finish_text\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -118,6 +136,13 @@ def test_a_trace_of_another_chart_is_refused(trace: Path) -> None:
     refused = run("synthesis", "--trace", trace)
     assert refused.exit_code == 2
     assert "is of the chart conversation: draw that one" in refused.stderr
+
+
+def test_a_place_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").mkdir()
+    refused = run("tool_call", "-o", tmp_path / "a.svg")
+    assert refused.exit_code == 2
+    assert [found.name for found in tmp_path.iterdir()] == ["a.svg"]
 
 
 def test_a_drawing_that_fails_leaves_what_was_there(tmp_path: Path) -> None:

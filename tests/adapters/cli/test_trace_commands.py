@@ -9,8 +9,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from voicechart.adapters.cli import app
-from voicechart.adapters.tracing import TraceRecorder
+from voicechart.adapters.tracing import TraceLimits, TraceRecorder
 from voicechart.statecharts import Conversation
+from voicechart.statecharts.facts import ButtonPressed
 
 
 def run(*arguments: object) -> Result:
@@ -83,6 +84,23 @@ def test_a_line_that_was_cut_off_is_left_out_and_said_to_be(trace: Path) -> None
     assert "was cut off and is left out" in shown.stderr
 
 
+def test_show_says_where_records_are_missing(tmp_path: Path) -> None:
+    conversation = Conversation()
+    recorder = TraceRecorder(conversation, tmp_path / "gap.jsonl", limits=TraceLimits(max_queued_steps=1))
+    recorder.start()
+    for at in range(3):
+        conversation.handle(ButtonPressed(at=at))
+    recorder.flush()
+    conversation.handle(ButtonPressed(at=3))
+    recorder.stop()
+    shown = run("show", tmp_path / "gap.jsonl").stdout.splitlines()
+    assert [line.split()[0] for line in shown[1:]] == ["1", "…", "4"]
+    assert "2 records are missing" in shown[2]
+    replayed = run("replay", tmp_path / "gap.jsonl")
+    assert replayed.exit_code == 0
+    assert "1 gap" in replayed.stdout
+
+
 # -- timeline ------------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +167,12 @@ def test_replay_names_a_changed_action_with_both_configurations(trace: Path) -> 
         "replayed after: ready | hypothesis | cancelling | stopped",
     ]
     assert lines[4:] == ["recorded: 3", "replayed: 2"]
+
+
+def test_replay_names_a_fact_that_the_chart_does_not_take_any_more(trace: Path) -> None:
+    replayed = run("replay", changed(trace, '"type":"AudioStarted"', '"type":"AudioEnded","end_sample":0'))
+    assert replayed.exit_code == 2
+    assert "record 11, fact: AudioEnded has no 'channels'" in replayed.stderr
 
 
 def test_replay_as_json_says_the_same(trace: Path) -> None:

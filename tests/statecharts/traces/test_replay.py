@@ -76,12 +76,18 @@ def test_a_configuration_that_was_changed_is_found_with_both(lines: list[dict[st
     assert found.replayed.after[1] == "speech"
 
 
-def test_a_fact_that_the_chart_refuses_is_a_divergence(lines: list[dict[str, Any]]) -> None:
-    lines[2]["fact"] = {"type": "Fact", "at": 1}
-    lines[2]["fact"]["type"] = "OpenRequested"
-    found = replay(read(lines)).divergence
+class StumblingChart(ConversationChart):
+    """An embedder's extension that has become broken."""
+
+    def nothing_was_tried(self) -> bool:
+        raise LookupError("no such board")
+
+
+def test_a_fact_that_breaks_the_chart_is_a_divergence(lines: list[dict[str, Any]]) -> None:
+    found = replay(read(lines), chart=conversation_chart("conversation", StumblingChart)).divergence
     assert found is not None
-    assert found.recorded.number == 2
+    assert (found.recorded.number, found.replayed, found.differs) == (1, None, "refused")
+    assert "no such board" in str(found.replayed_value)
 
 
 def test_a_replay_goes_on_behind_a_gap(
