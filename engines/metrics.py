@@ -70,6 +70,7 @@ class _Reply:
     stale_frames: int = 0
     outcome: Outcome | None = None
     delivery: DeliveryStatus | None = None
+    units: int = 0
 
 
 class MetricsObserver:
@@ -104,9 +105,9 @@ class MetricsObserver:
                         reply.outcome = outcome
                         _note_first(reply, "generation_ended", step.fact.at)
                         self._finish_if_over(reply)
-                case RecordDelivery(response_id=response_id, status=status):
+                case RecordDelivery(response_id=response_id, status=status, units=units):
                     for reply in self._of(response_id):
-                        reply.delivery = status
+                        reply.delivery, reply.units = status, units
                         self._finish_if_over(reply)
                 case Publish():
                     self._note_event(action, step.fact.at)
@@ -225,6 +226,7 @@ class MetricsObserver:
                 reply.outcome,
                 reply.delivery,
                 replace(Milestones(), **reply.moments),
+                units=reply.units,
                 peak_queue_ms=reply.peak_queue_ms,
                 underruns=reply.underruns,
                 stale_frames=reply.stale_frames,

@@ -61,6 +61,8 @@ class TurnMetrics(Payload):
     outcome: Outcome
     """What became of the model's side."""
     delivery: DeliveryStatus
+    units: int
+    """Whole units of speech that were heard."""
     milestones: Milestones
     first_transcript_ms: float | None
     """From the first detected speech."""
@@ -99,6 +101,7 @@ def turn_metrics(
     delivery: DeliveryStatus,
     moments: Milestones,
     *,
+    units: int = 0,
     peak_queue_ms: float | None = None,
     underruns: int = 0,
     stale_frames: int = 0,
@@ -110,6 +113,7 @@ def turn_metrics(
         response_id,
         outcome,
         delivery,
+        units,
         moments,
         first_transcript_ms=_ms(moments.speech_started, moments.first_transcript),
         final_transcript_ms=_ms(origin, moments.final_transcript),

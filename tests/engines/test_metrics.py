@@ -99,7 +99,7 @@ def test_a_delivered_turn_has_every_milestone_but_those_of_an_interruption() -> 
         "last_pcm": 1_800,
         "last_rendered": 2_400,
     }
-    assert (metrics.outcome, metrics.delivery) == (Outcome.COMPLETED, DeliveryStatus.DELIVERED)
+    assert (metrics.outcome, metrics.delivery, metrics.units) == (Outcome.COMPLETED, DeliveryStatus.DELIVERED, 1)
     assert not metrics.interrupted
     assert metrics.turn_id == measured.script.generation.turn_ids[0]
     assert metrics.response_id == measured.script.generation.response_id
@@ -184,7 +184,7 @@ def test_an_interrupted_turn_is_finished_when_the_speaker_and_the_model_have_bot
         "local_stop": 1_660,
         "remote_acknowledgement": 1_900,
     }
-    assert (metrics.outcome, metrics.delivery) == (Outcome.CANCELLED, DeliveryStatus.INTERRUPTED)
+    assert (metrics.outcome, metrics.delivery, metrics.units) == (Outcome.CANCELLED, DeliveryStatus.INTERRUPTED, 0)
     assert metrics.interrupted
     assert metrics.interruption_stop_ms == 10
     assert metrics.interruption_acknowledgement_ms == 250
