@@ -33,8 +33,9 @@ def test_a_block_that_says_it_runs_equals_the_file_it_names(document: Path) -> N
         assert code == ROOT.joinpath(path).read_text(encoding="utf-8"), f"{document.name} shows another {path}"
 
 
-def test_the_readme_shows_every_example() -> None:
-    assert set(EXAMPLES) == set(shown_blocks(ROOT / "README.md"))
+def test_the_readme_shows_how_to_embed_and_some_document_every_example() -> None:
+    assert "examples/embed.py" in shown_blocks(ROOT / "README.md")
+    assert set(EXAMPLES) == {path for document in DOCUMENTS for path in shown_blocks(document)}
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

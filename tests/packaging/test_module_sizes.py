@@ -9,7 +9,11 @@ MAX_LINES = 300
 FOLDERS = ("adapters", "audio", "benchmarks", "diagrams", "engines", "examples", "statecharts")
 
 # Path and the reason why splitting it would make it harder to read.
-ALLOWED_LONGER: dict[str, str] = {}
+ALLOWED_LONGER: dict[str, str] = {
+    "adapters/board/render_queue.py": "one queue with one invariant: what may sound next",
+    "statecharts/actions.py": "one catalogue of values, to look things up in",
+    "statecharts/facts.py": "one catalogue of values, to look things up in",
+}
 
 
 def longer_modules() -> dict[str, int]:
