@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from .daemon import ConfigOption
 from .options import JsonOption
 from .output import REFUSED, print_json
+
+if TYPE_CHECKING:
+    from ..configuration import Configuration
 
 
 def check_config(config: ConfigOption = Path("voicechart.toml"), as_json: JsonOption = False) -> None:
@@ -39,7 +43,7 @@ def check_config(config: ConfigOption = Path("voicechart.toml"), as_json: JsonOp
         "voice": composition.voice,
         "interruption": ", ".join(sources),
         "microphone": "open while speaking" if configuration.interruption.full_duplex else "closed while speaking",
-        "history": str(configuration.history.path) if configuration.history is not None else "none",
+        "history": _history(configuration),
         "trace": str(configuration.trace.path) if configuration.trace is not None else "none",
     }
     if as_json:
@@ -47,3 +51,10 @@ def check_config(config: ConfigOption = Path("voicechart.toml"), as_json: JsonOp
         return
     for name, value in found.items():
         typer.echo(f"{name:<13} {value}")
+
+
+def _history(configuration: Configuration) -> str:
+    settings = configuration.history
+    if settings is None or not settings.enabled:
+        return "none"
+    return f"{settings.path}, conversation {settings.conversation or configuration.conversation_id}"

@@ -55,6 +55,7 @@ def _compose(configuration: Configuration, environment: Mapping[str, str], histo
         voice_activity=make_voice_activity(),
         history=history,
         system_prompt=None if isinstance(settings, CompanionSettings) else settings.system_prompt,
+        context=configuration.context,
         voice_activity_settings=configuration.voice_activity,
     )
     return Composition(ports, describe_recognizer(configuration.recognizer), describe_responder(settings), voice.name)

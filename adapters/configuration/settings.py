@@ -17,6 +17,7 @@ from pydantic import (
 )
 
 from ...audio.voice_activity import VoiceActivitySettings
+from ...engines.history import ContextLimits
 from ...statecharts.policies import (
     ConnectionPolicy,
     GenerationPolicy,
@@ -136,10 +137,18 @@ VoiceSettings = AutomaticVoice | PiperVoice | EspeakVoice | PicoVoice
 
 
 class HistorySettings(Settings):
-    """What is remembered across restarts."""
+    """What is remembered across restarts, and how much of it the model is shown."""
 
     path: FilePath
     """A SQLite file."""
+    conversation: Identity | None = None
+    """Which conversation of the file goes on; the configuration's `conversation_id` without one."""
+    enabled: bool = True
+    """False: nothing is read or written, and what is said is forgotten at the end."""
+    context_records: int = Field(default=ContextLimits().records, ge=1, le=10_000)
+    """The newest turns and replies that a model is shown at most."""
+    context_chars: int = Field(default=ContextLimits().chars, ge=1, le=10_000_000)
+    """The same in characters."""
 
 
 class TraceSettings(Settings):
@@ -167,6 +176,12 @@ class Configuration(Settings):
     connection: ConnectionPolicy = ConnectionPolicy()
     history: HistorySettings | None = None
     trace: TraceSettings | None = None
+
+    @property
+    def context(self) -> ContextLimits:
+        """How much of the history the model is shown."""
+        settings = self.history
+        return ContextLimits() if settings is None else ContextLimits(settings.context_records, settings.context_chars)
 
     @property
     def policies(self) -> Policies:

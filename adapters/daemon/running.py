@@ -13,7 +13,7 @@ import secrets
 import signal
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import anyio
 
@@ -62,11 +62,12 @@ async def run_daemon(
 
 @contextmanager
 def _history(configuration: Configuration) -> Generator[SqliteHistory | None]:
-    if configuration.history is None:
+    settings = configuration.history
+    if settings is None or not settings.enabled:
         yield None
         return
-    with HistoryStore(configuration.history.path) as store:
-        yield SqliteHistory(store, configuration.conversation_id)
+    with HistoryStore(settings.path) as store:
+        yield SqliteHistory(store, settings.conversation or configuration.conversation_id)
 
 
 def _conversation(configuration: Configuration, history: SqliteHistory | None) -> Conversation:
@@ -79,12 +80,14 @@ def _conversation(configuration: Configuration, history: SqliteHistory | None) -
     start = history.start
     if start.recovered_replies:
         logger.warning("the former run was cut off: %d replies are of unknown delivery", start.recovered_replies)
-    conversation = Conversation(
-        name, policies=policies, ids=ids, session_epoch=start.session_epoch, output_epoch=start.output_epoch
+    return Conversation(
+        name,
+        policies=policies,
+        ids=ids,
+        session_epoch=start.session_epoch,
+        output_epoch=start.output_epoch,
+        position=start.position,
     )
-    snapshot = conversation.snapshot()
-    conversation.restore(replace(snapshot, context=replace(snapshot.context, positions=start.position)))
-    return conversation
 
 
 def _recorder(configuration: Configuration, conversation: Conversation) -> TraceRecorder | None:

@@ -16,6 +16,7 @@ from voicechart.adapters.configuration import (
     parse_configuration,
 )
 from voicechart.adapters.configuration.loading import MAX_FILE_BYTES
+from voicechart.engines import ContextLimits
 from voicechart.statecharts import Policies
 from voicechart.statecharts.values import InterruptionSource
 
@@ -198,3 +199,22 @@ def test_a_file_at_the_size_limit_is_read_and_a_larger_one_is_not(tmp_path: Path
     file.write_text(AUDIO + "#" * (MAX_FILE_BYTES - len(AUDIO) + 1))
     with pytest.raises(ConfigurationRefused, match="larger than"):
         load_configuration(file)
+
+
+def test_a_history_needs_a_path_and_may_name_its_conversation() -> None:
+    assert parse_configuration(AUDIO).history is None
+    settings = parse_configuration(AUDIO + '[history]\npath = "history.db"\nconversation = "kitchen"\n').history
+    assert settings is not None
+    assert (settings.path, settings.conversation, settings.enabled) == (Path("history.db"), "kitchen", True)
+    assert problems_of(AUDIO + '[history]\nconversation = "kitchen"\n') == {"history.path": "is missing"}
+    wrong = problems_of(AUDIO + '[history]\npath = "history.db"\nconversation = "the kitchen"\nenabled = "no"\n')
+    assert set(wrong) == {"history.conversation", "history.enabled"}
+
+
+def test_how_much_the_model_is_shown_is_bounded() -> None:
+    assert parse_configuration(AUDIO).context == ContextLimits()
+    narrow = parse_configuration(AUDIO + '[history]\npath = "h"\ncontext_records = 1\ncontext_chars = 1\n')
+    assert narrow.context == ContextLimits(1, 1)
+    for key, beyond in (("context_records", 10_001), ("context_chars", 10_000_001)):
+        for number in (0, beyond):
+            assert set(problems_of(AUDIO + f'[history]\npath = "h"\n{key} = {number}\n')) == {f"history.{key}"}
