@@ -98,7 +98,7 @@ def _second_question_is_answered(findings: Findings) -> Iterator[str]:
 
 
 def _first_sentence_was_heard(findings: Findings) -> Iterator[str]:
-    if not findings.replies or not findings.replies[0].delivered.endswith("."):
+    if not findings.replies or "." not in findings.replies[0].delivered:
         yield "no whole sentence of the story was heard"
 
 
