@@ -20,7 +20,7 @@ from voicechart.statecharts.explorer import (
 )
 from voicechart.statecharts.explorer.faults import SEEDED_FAULTS, EpochNotMoved
 from voicechart.statecharts.explorer.finding import find_faults
-from voicechart.statecharts.explorer.prelude import READY, audio_began, began_to_speak, typed
+from voicechart.statecharts.explorer.prelude import READY, typed
 
 
 def named(name: str) -> tuple[Scenario, ...]:
@@ -94,15 +94,15 @@ def test_a_violation_comes_with_the_shortest_way_as_a_test_that_fails() -> None:
 
 
 class NeverTired(ConversationChart):
-    """Starts the deadline of a held stream again whenever it has passed."""
+    """Waits for the first audio again whenever it did not come in time."""
 
-    def release_output(self) -> None:
-        self.start_timer(TimerKind.HOLD, self.policies.turn.max_hold_ms)
+    def end_unheard(self) -> None:
+        self.start_timer(TimerKind.SPEECH, self.policies.generation.first_audio_ms)
 
 
 def test_timers_that_lead_in_a_circle_are_found() -> None:
-    world = Bounds(frozenset({Family.SPEECH, Family.AUDIO}))
-    scenario = Scenario("held", Policies(), bounds=world, before=(*READY, typed, began_to_speak, audio_began))
+    world = Bounds(frozenset({Family.MODEL}))
+    scenario = Scenario("silent", Policies(), bounds=world, before=(*READY, typed))
     report = explore(ExploreSettings((scenario,), configurations=30, definition=NeverTired))
     assert "a_quiet_world_leads_to_rest" in {found.invariant for found in report.violations}
 
