@@ -15,7 +15,7 @@ from .device import LinkScript, ScriptedDevice, ScriptedLink
 from .generation import ScriptedGenerationStream, ScriptedResponder, says
 from .microphone import ScriptedMicrophone, SoundIsSpeech
 from .recognition import ScriptedRecognitionStream, ScriptedRecognizer, hears
-from .rehearsal import HANDS_FREE, Rehearsal
+from .rehearsal import HANDS_FREE, Rehearsal, RehearsalOver
 from .script import OnCancel, Script, Step, scripted_error
 from .speaker import ScriptedOutput, ScriptedSpeaker, SpeakerScript
 from .synthesis import ScriptedSynthesisStream, ScriptedSynthesizer, SpeechScript, marker
@@ -25,6 +25,7 @@ __all__ = [
     "LinkScript",
     "OnCancel",
     "Rehearsal",
+    "RehearsalOver",
     "Script",
     "ScriptedDevice",
     "ScriptedGenerationStream",

@@ -43,6 +43,10 @@ PATIENCE_S = 120.0
 """How long `until` waits: generous, since time is usually virtual."""
 
 
+class RehearsalOver(Exception):
+    """What was waited for cannot happen any more."""
+
+
 class Rehearsal:
     """Runs one session. Ports that are not given are scripted ones that do nothing or answer at once."""
 
@@ -136,14 +140,19 @@ class Rehearsal:
     # -- what came of it -----------------------------------------------------------------------------------------------
 
     async def until(self, event_type: str, count: int = 1) -> PublicEvent:
-        """The `count`th event of this type, waiting for it. Raises `TimeoutError`."""
+        """The `count`th event of this type, waiting for it. Raises as `until_true` does."""
         await self.until_true(lambda: len(self.of(event_type)) >= count)
         return self.of(event_type)[count - 1]
 
     async def until_true(self, holds: Callable[[], bool]) -> None:
-        """Wait until it holds; looked at whenever an event was published or an action carried out."""
+        """Wait until it holds; looked at whenever an event was published or an action carried out.
+
+        Raises `TimeoutError`, and `RehearsalOver` when the session ends first.
+        """
         with anyio.fail_after(PATIENCE_S):
             while not holds():
+                if self.closed is not None:
+                    raise RehearsalOver(f"the session ended before: {self.closed}")
                 await self._changed.wait()
 
     def of(self, event_type: str) -> list[PublicEvent]:
