@@ -16,6 +16,7 @@ from .daemon import daemon
 from .demo import demo
 from .diagram import diagram
 from .explore import explore
+from .history import history_app
 from .talk import talk
 from .trace import trace_app
 
@@ -54,3 +55,4 @@ app.command("audio-service")(audio_service)
 app.command("explore")(explore)
 app.command("diagram")(diagram)
 app.add_typer(trace_app, name="trace")
+app.add_typer(history_app, name="history")

@@ -9,14 +9,14 @@ from tempfile import NamedTemporaryFile
 _MODE = 0o644
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, *, mode: int = _MODE) -> None:
     """Write beside the place, then put it there. Raises `OSError`; what was there before is left then."""
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as beside:
         written = Path(beside.name)
         try:
             beside.write(content)
             beside.close()
-            written.chmod(_MODE)
+            written.chmod(mode)
             os.replace(written, path)
         except OSError:
             written.unlink()
