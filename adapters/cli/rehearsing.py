@@ -67,13 +67,15 @@ def hold(request: Request) -> None:
         fail(str(failure), FAILED, as_json=request.as_json, error=error)
     except (AudioError, TraceError) as failure:
         fail(str(failure), FAILED, as_json=request.as_json, error=None)
-    stopped = held.outcome.stop.signal is not None
     if held.outcome.evidence is None:
         fail("stopped before the conversation had begun", STOPPED, as_json=request.as_json)
     summary = summarize(held.outcome.evidence, request.expected)
     _report(request, held, summary, console)
-    if stopped:
+    if held.outcome.stop.signal is not None:
+        typer.echo(f"voicechart: stopped by {held.outcome.stop.signal.name}", err=True)
         raise typer.Exit(STOPPED)
+    for problem in summary.problems:
+        typer.echo(f"voicechart: {' '.join(problem.split())}", err=True)
     if not summary.ok:
         raise typer.Exit(FAILED)
 
@@ -121,8 +123,6 @@ def _report(request: Request, held: _Held, summary: Summary, console: Console) -
         for check in summary.checks:
             console.print(Text.assemble(("✓ ", "green") if check.ok else ("✗ ", "bold red"), check.claim))
         console.print(Text(f"left in {files['heard']} and {files['trace']}, after {held.seconds:.0f} s", "dim"))
-    for problem in summary.problems:
-        typer.echo(f"voicechart: {' '.join(problem.split())}", err=True)
 
 
 def _exchange(summary: Summary) -> Table:

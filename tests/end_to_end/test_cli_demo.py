@@ -58,6 +58,7 @@ def test_a_demo_that_is_stopped_ends_through_the_chart_and_leaves_no_socket(
     demo.wait_for_output("the first sample is heard")
     assert demo.stop(number) == 130
     assert "closed (stopped)" in demo.output.read_text()
+    assert demo.errors.read_text().splitlines() == [f"voicechart: stopped by {number.name}"]
     (tmp_path / "out" / "heard.wav").stat()
     last = read_trace(tmp_path / "out" / "trace.jsonl").records[-1]
     assert last.after[0] == "closed"

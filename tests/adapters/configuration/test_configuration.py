@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import UnionType
+from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from pydantic import BaseModel
 
+from voicechart.adapters.board import AudioEndpoint
 from voicechart.adapters.configuration import (
     CompanionSettings,
     Configuration,
@@ -218,3 +224,31 @@ def test_how_much_the_model_is_shown_is_bounded() -> None:
     for key, beyond in (("context_records", 10_001), ("context_chars", 10_000_001)):
         for number in (0, beyond):
             assert set(problems_of(AUDIO + f'[history]\npath = "h"\n{key} = {number}\n')) == {f"history.{key}"}
+
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "voicechart.toml"
+
+
+def keys_of(kind: object) -> set[str]:
+    """Every key of a table and of the tables in it, alternatives included."""
+    if get_origin(kind) in (Union, UnionType, Annotated):
+        return {key for arm in get_args(kind) for key in keys_of(arm)}
+    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, BaseModel)):
+        hints = get_type_hints(kind)
+        names = kind.model_fields if issubclass(kind, BaseModel) else [field.name for field in fields(kind)]
+        return {key for name in names for key in (name, *keys_of(hints[name]))}
+    return set()
+
+
+def test_the_example_shows_every_key_there_is() -> None:
+    text = EXAMPLE.read_text()
+    keys = keys_of(Configuration) - keys_of(AudioEndpoint)
+    assert {key for key in keys if not re.search(rf"\b{key}\b", text)} == set()
+
+
+def test_the_example_is_what_a_configuration_is_without_it() -> None:
+    example, bare = load_configuration(EXAMPLE), parse_configuration(AUDIO)
+    same = set(Configuration.model_fields) - {"conversation_id", "history", "trace", "audio"}
+    assert {name: getattr(example, name) for name in same} == {name: getattr(bare, name) for name in same}
+    assert example.audio == bare.audio
+    assert example.context == bare.context
