@@ -6,6 +6,7 @@ what adapters implement.
 
 from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts
 from .history import ContextLimits, History, MemoryHistory
+from .public_events import PublicEvent
 from .session import Closed, Session
 from .tools import Tool, ToolError
 
@@ -18,6 +19,7 @@ __all__ = [
     "ContextLimits",
     "History",
     "MemoryHistory",
+    "PublicEvent",
     "Session",
     "Tool",
     "ToolError",

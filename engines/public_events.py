@@ -140,6 +140,7 @@ class PublicStream:
         self._sequence = 0
         self._epoch = 0
         self._subscriptions: list[Subscription] = []
+        self._listeners: list[Callable[[PublicEvent], None]] = []
         self._ended = False
 
     @contextmanager
@@ -153,6 +154,11 @@ class PublicStream:
             yield subscription
         finally:
             self._subscriptions.remove(subscription)
+
+    def listen(self, listener: Callable[[PublicEvent], None]) -> Callable[[], None]:
+        """Call `listener` with every event at once; it must return quickly. The returned function ends that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def publish(self, decided: Publish) -> None:
         """Number one event and offer it to everybody."""
@@ -177,6 +183,8 @@ class PublicStream:
         )
         for subscription in self._subscriptions:
             subscription.offer(event)
+        for listener in tuple(self._listeners):
+            listener(event)
 
     def end(self) -> None:
         """The conversation is closed."""

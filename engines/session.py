@@ -23,7 +23,7 @@ from anyio.abc import TaskGroup
 from ..statecharts.actions import Action, CancelTimer, Publish, Release, Stamp, StartTimer
 from ..statecharts.conversation import Conversation
 from ..statecharts.errors import ChartError, ErrorScope, ScopedError
-from ..statecharts.facts import CloseRequested, Fact, OpenRequested
+from ..statecharts.facts import CloseRequested, Fact, OpenRequested, TextSubmitted
 from ..statecharts.published import Payload
 from .clock import LoopClock
 from .engine import Engine
@@ -115,6 +115,10 @@ class Session:
             self.inbox.put_nowait(fact)
         except PortError as full:
             self.close(full.error.code, full.error)
+
+    def submit_text(self, text: str) -> None:
+        """A typed message of the user: a whole turn, which interrupts as a spoken one does."""
+        self.report(TextSubmitted(at=self.clock.now_ns(), text=text))
 
     def close(self, reason: str = "requested", error: ScopedError | None = None) -> None:
         """Ask for the end of the conversation."""

@@ -106,3 +106,13 @@ async def test_an_event_as_json_has_its_identities_and_leaves_out_those_that_do_
     }
     assert closed["payload"]["error"]["code"] == "speaker_lost"
     assert json.loads(json.dumps(ready))["payload"] == {"degradations": ["no captions"]}
+
+
+async def test_a_listener_hears_every_event_at_once_until_it_has_had_enough() -> None:
+    public = stream()
+    heard: list[int] = []
+    stop_listening = public.listen(lambda event: heard.append(event.sequence))
+    publish(public, "one")
+    stop_listening()
+    publish(public, "two")
+    assert heard == [1]
