@@ -155,6 +155,8 @@ class TraceSettings(Settings):
     """Every state change, one line of JSON each."""
 
     path: FilePath
+    enabled: bool = True
+    """Recorded from the start; SIGUSR2 switches a running daemon's trace on and off."""
     text_shown: bool = False
     """What people say is written as it is, instead of redacted."""
     limits: TraceLimits = TraceLimits()
@@ -176,6 +178,8 @@ class Configuration(Settings):
     connection: ConnectionPolicy = ConnectionPolicy()
     history: HistorySettings | None = None
     trace: TraceSettings | None = None
+    checks: Literal["on", "off"] = "off"
+    """Check every invariant of the chart after each macrostep, and report what breaks."""
 
     @property
     def context(self) -> ContextLimits:

@@ -2,8 +2,9 @@
 
 Theory of operation. The session owns the conversation; this owns the process: signals, the trace, the durable history.
 SIGINT or SIGTERM closes the session through the chart, a second one cancels it. SIGUSR1 is the board's stop button: a
-driver of a button needs nothing but the process's number. When the audio service cannot be reached, voice activation
-fails after the configured attempts, with the error: there is no other microphone to fall back to.
+driver of a button needs nothing but the process's number. SIGUSR2 switches the trace on and off. When the audio service
+cannot be reached, voice activation fails after the configured attempts, with the error: there is no other microphone
+to fall back to.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 import anyio
 
 from ...engines import CascadeEngine, Closed, Session
+from ...engines.live_checks import CheckFailed, LiveChecks
 from ...statecharts import Conversation, SeededIds
 from ...statecharts.facts import ButtonPressed
 from ..composition import Composition, compose
@@ -31,6 +33,7 @@ from .journal import write_down
 logger = logging.getLogger(__name__)
 
 BUTTON = signal.SIGUSR1
+TRACE_SWITCH = signal.SIGUSR2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,15 @@ async def run_daemon(
         conversation = _conversation(configuration, history)
         session = Session(conversation, CascadeEngine(composition.ports))
         session.watch(write_down)
+        checks = LiveChecks(conversation, _check_failed) if configuration.checks == "on" else None
         _announce(configuration, composition)
         async with stop_on_signals(lambda: session.close("stopped")) as stop:
-            await _run(session, _recorder(configuration, conversation), watch)
+            await _run(session, _recorder(configuration, conversation), watch, recording=_records(configuration))
+        if checks is not None:
+            cost = checks.cost
+            logger.info(
+                "checks: %d broken, %.0f µs a macrostep, %d macrosteps", checks.broken, cost.mean_us, cost.steps
+            )
     return DaemonOutcome(session.closed or Closed("cancelled"), stop)
 
 
@@ -103,6 +112,17 @@ def _recorder(configuration: Configuration, conversation: Conversation) -> Trace
     )
 
 
+def _records(configuration: Configuration) -> bool:
+    return configuration.trace is not None and configuration.trace.enabled
+
+
+def _check_failed(failure: CheckFailed) -> None:
+    """Names only: what was said stays out of the log."""
+    logger.error("%s", failure.scoped)
+    for line in failure.trace:
+        logger.error("  %s", line)
+
+
 def _trace_failed(failure: TraceWriteError) -> None:
     logger.error("%s", failure)
 
@@ -118,8 +138,8 @@ def _announce(configuration: Configuration, composition: Composition) -> None:
     )
 
 
-async def _run(session: Session, recorder: TraceRecorder | None, watch: Watch | None) -> None:
-    if recorder is not None:
+async def _run(session: Session, recorder: TraceRecorder | None, watch: Watch | None, *, recording: bool) -> None:
+    if recorder is not None and recording:
         recorder.start()
     failure: Exception | None = None
     try:
@@ -127,6 +147,7 @@ async def _run(session: Session, recorder: TraceRecorder | None, watch: Watch | 
             tasks.start_soon(_press_button_on_signal, session)
             if recorder is not None:
                 tasks.start_soon(recorder.run)
+                tasks.start_soon(_switch_trace_on_signal, recorder)
             try:
                 await run_watched(session, watch)
             except Exception as error:
@@ -143,3 +164,14 @@ async def _press_button_on_signal(session: Session) -> None:
     with anyio.open_signal_receiver(BUTTON) as presses:
         async for _ in presses:
             session.report(ButtonPressed(at=session.clock.now_ns()))
+
+
+async def _switch_trace_on_signal(recorder: TraceRecorder) -> None:
+    with anyio.open_signal_receiver(TRACE_SWITCH) as switches:
+        async for _ in switches:
+            if recorder.is_on:
+                await anyio.to_thread.run_sync(recorder.stop)
+                logger.info("the trace is off")
+            else:
+                recorder.start()
+                logger.info("the trace is on")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGTERM, SIGUSR1
+from signal import SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
 
 import pytest
 
@@ -139,3 +139,19 @@ def test_a_configuration_that_names_another_microphone_is_refused_before_anythin
     endpoint, turn = ran.stderr.splitlines()
     assert "only voice input" in endpoint
     assert "turn.x" in turn
+
+
+def test_a_running_daemon_switches_its_trace_and_says_what_its_checks_cost(
+    voicechart: VoicechartCommand, config: Path, tmp_path: Path, recording: Callable[[str], Path]
+) -> None:
+    settings = config.read_text().replace("trace.jsonl", "later.jsonl")
+    config.write_text(f'checks = "on"\n{settings}enabled = false\n')
+    start_service(voicechart, tmp_path, recording("What time is it?"))
+    daemon = voicechart.start("daemon", "--config", config)
+    daemon.wait_for_error(READY)
+    assert not (tmp_path / "later.jsonl").exists()
+    daemon.process.send_signal(SIGUSR2)
+    daemon.wait_for_error("the trace is on")
+    assert daemon.stop(SIGTERM) == 0
+    assert "close_requested" in {record.event for record in read_trace(tmp_path / "later.jsonl").records}
+    assert "checks: 0 broken" in daemon.errors.read_text()
