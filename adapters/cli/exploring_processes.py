@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from queue import Empty, Queue
 from typing import cast
 
@@ -14,17 +16,24 @@ from ...statecharts.explorer.search import OnProgress
 POLL_SECONDS = 0.25
 """How often progress is looked at."""
 
-_told: Queue[Progress] | None = None
-"""In a worker: where its progress goes."""
+
+class Stopped(Exception):
+    """In a worker: nobody wants to know any more."""
+
+
+_line: tuple[Queue[Progress], Event] | None = None
+"""In a worker: where its progress goes, and what says that it is to stop."""
 
 
 def run_in_processes(count: int) -> Runner:
-    """A runner with `count` worker processes. A failing worker's exception is raised here."""
+    """A runner with `count` worker processes. A failing worker's exception is raised here; whoever stops waiting - by
+    an interrupt, say - stops the workers too.
+    """
 
     def run(jobs: Sequence[Job], on_progress: OnProgress | None) -> Iterable[tuple[ScenarioReport, ...]]:
         context = get_context("spawn")
-        progress = cast("Queue[Progress]", context.Queue())
-        with ProcessPoolExecutor(count, context, _begin, (progress,)) as pool:
+        progress, is_over = cast("Queue[Progress]", context.Queue()), context.Event()
+        with ProcessPoolExecutor(count, context, _begin, (progress, is_over)) as pool:
             running = [pool.submit(_work, job) for job in jobs]
             try:
                 waiting: set[Future[tuple[ScenarioReport, ...]]] = set(running)
@@ -34,6 +43,7 @@ def run_in_processes(count: int) -> Runner:
                         if on_progress is not None:
                             on_progress(told)
             except BaseException:
+                is_over.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
             return [done.result() for done in running]
@@ -49,10 +59,19 @@ def _drained(progress: Queue[Progress]) -> Iterable[Progress]:
             return
 
 
-def _begin(progress: Queue[Progress]) -> None:
-    global _told
-    _told = progress
+def _begin(progress: Queue[Progress], is_over: Event) -> None:
+    global _line
+    _line = progress, is_over
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts everybody; one of us says what follows
 
 
 def _work(job: Job) -> tuple[ScenarioReport, ...]:
-    return job.run(None if _told is None else _told.put)
+    return job.run(_tell)
+
+
+def _tell(progress: Progress) -> None:
+    assert _line is not None
+    told, is_over = _line
+    if is_over.is_set():
+        raise Stopped
+    told.put(progress)

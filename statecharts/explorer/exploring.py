@@ -11,7 +11,7 @@ from .scenario import SCENARIOS, Scenario
 from .search import OnProgress, Search
 
 QUICK_CONFIGURATIONS = 700
-DEFAULT_CONFIGURATIONS = 10_000
+DEFAULT_CONFIGURATIONS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
