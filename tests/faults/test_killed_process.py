@@ -1,9 +1,10 @@
 """Kill -9 in the middle of a reply, ten times in one conversation: nothing that was committed is lost, nothing that was
 begun is played or run again, and nobody claims to know what nobody can know.
 
-This file is also the program that is killed: `python test_killed_process.py HISTORY TOOL_LOG ROUND [STATEMENT]` holds a
+This file is also the program that is killed: `python test_killed_process.py HISTORY TOOL_LOG ROUND [MOMENT]` holds a
 conversation over the durable history for ever, on scripted ports, and tells what it has published, one JSON object a
-line. With STATEMENT it kills itself at that SQL statement, in the middle of a transaction or between two.
+line. With a MOMENT it kills itself: at the SQL statement of that number, in the middle of a transaction or between two,
+or "in-tool", when a tool has had its effect and not yet its outcome.
 """
 
 from __future__ import annotations
@@ -65,13 +66,14 @@ class Lamp(BaseModel):
     number: str
 
 
-def lamp(log: Path) -> Tool:
+def lamp(log: Path, *, dies: bool = False) -> Tool:
     """A tool with a side effect that outlives the process: one line a run."""
 
     async def switch(arguments: Lamp) -> str:
         with log.open("a", encoding="utf-8") as lines:
             lines.write(f"{arguments.number}\n")
-        # Between the effect and its outcome there is time to die.
+        if dies:
+            os.kill(os.getpid(), signal.SIGKILL)
         await anyio.sleep(0.05)
         return "switched"
 
@@ -88,7 +90,9 @@ def answer(request: GenerationRequest) -> Script[GenerationReport]:
     return Script(says(STORY, token_ms=20))
 
 
-def begun(history: History, conversation: Conversation, log: Path) -> tuple[Session, ScriptedDevice, ScriptedResponder]:
+def begun(
+    history: History, conversation: Conversation, tool: Tool
+) -> tuple[Session, ScriptedDevice, ScriptedResponder]:
     """A session as the daemon begins it, on scripted ports."""
     device, responder = ScriptedDevice(), ScriptedResponder(answers=answer)
     ports = CascadePorts(
@@ -98,7 +102,7 @@ def begun(history: History, conversation: Conversation, log: Path) -> tuple[Sess
         ScriptedSynthesizer(SPEECH),
         SoundIsSpeech(),
         history=history,
-        tools=(lamp(log),),
+        tools=(tool,),
     )
     return Session(conversation, CascadeEngine(ports)), device, responder
 
@@ -147,12 +151,12 @@ async def talk_for_ever(session: Session, number: str) -> None:
             await anyio.sleep(0.15)
 
 
-async def main(history_file: Path, log: Path, number: str, statement: int | None) -> None:
+async def main(history_file: Path, log: Path, number: str, moment: str = "") -> None:
     store = HistoryStore(history_file)
     history = SqliteHistory(store, "kitchen")
-    if statement is not None:
-        die_at(store, statement)
-    session, _, _ = begun(history, restarted(history, number), log)
+    if moment.isdecimal():
+        die_at(store, int(moment))
+    session, _, _ = begun(history, restarted(history, number), lamp(log, dies=moment == "in-tool"))
     session.watch(tell)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.run)
@@ -214,7 +218,7 @@ async def go_on(history_file: Path, log: Path, number: int) -> list[str]:
     with HistoryStore(history_file, create=False) as store:
         history = SqliteHistory(store, "kitchen")
         before = {reply.response_id for reply in history.records() if isinstance(reply, Reply)}
-        session, device, responder = begun(history, restarted(history, f"restart {number}"), log)
+        session, device, responder = begun(history, restarted(history, f"restart {number}"), lamp(log))
         async with anyio.create_task_group() as tasks:
             with session.public.subscribe(100_000) as subscription:
                 tasks.start_soon(session.run)
@@ -232,12 +236,14 @@ async def go_on(history_file: Path, log: Path, number: int) -> list[str]:
         return [message.text for message in request.messages]
 
 
-def in_one_round(told: Told, arguments: list[str], chance: random.Random) -> None:
-    """Half of the deaths come from outside at any moment, half at a statement of the store."""
-    if chance.random() < 0.5:
-        run_and_kill(told, arguments, replies=chance.randint(1, 3), delay_s=chance.uniform(0.0, 0.6))
-    else:
+def run_until_it_dies(told: Told, arguments: list[str], number: int, chance: random.Random) -> None:
+    """Some deaths come from outside, at any moment of a reply; some at a statement of the store; one inside a tool."""
+    if number == 3:
+        run_and_kill(told, [*arguments, "in-tool"], replies=1_000, delay_s=0.0)
+    elif number % 2:
         run_and_kill(told, [*arguments, str(chance.randint(8, 120))], replies=1_000, delay_s=0.0)
+    else:
+        run_and_kill(told, arguments, replies=chance.randint(1, 3), delay_s=chance.uniform(0.0, 0.6))
 
 
 def check_turns(told: Told, store: HistoryStore) -> None:
@@ -275,14 +281,14 @@ def check_calls(store: HistoryStore, log: Path) -> None:
 def test_nothing_is_lost_and_nothing_is_repeated_however_often_the_process_is_killed(tmp_path: Path) -> None:
     history_file, log = tmp_path / "history.db", tmp_path / "lamp.log"
     log.touch()
-    chance, told = random.Random(SEED), Told()
+    chance, told, shown = random.Random(SEED), Told(), list[str]()
     checks: list[Callable[[HistoryStore], None]] = [
         lambda store: check_turns(told, store),
         lambda store: check_deliveries(told, store),
         lambda store: check_calls(store, log),
     ]
     for number in range(ROUNDS):
-        in_one_round(told, [str(history_file), str(log), str(number)], chance)
+        run_until_it_dies(told, [str(history_file), str(log), str(number)], number, chance)
         with sqlite3.connect(history_file) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         with HistoryStore(history_file, create=False) as store:
@@ -297,15 +303,15 @@ def test_nothing_is_lost_and_nothing_is_repeated_however_often_the_process_is_ki
     assert len(told.turns) >= ROUNDS
     with HistoryStore(history_file, create=False) as store:
         records = store.records("kitchen")
-    unknown = [
-        r for r in records if isinstance(r, Reply) and r.delivery and r.delivery.status is DeliveryStatus.UNKNOWN
-    ]
-    assert unknown
+    replies = [record for record in records if isinstance(record, Reply)]
+    # Whoever died in the tool left both of these.
+    assert ToolStatus.UNKNOWN in {call.status for reply in replies for call in reply.tools}
+    assert DeliveryStatus.UNKNOWN in {reply.delivery.status for reply in replies if reply.delivery is not None}
     assert UNKNOWN_MARKER in shown
     positions = [record.position for record in records]
     assert positions == sorted(set(positions))
 
 
 if __name__ == "__main__":
-    _, history_text, log_text, round_text, *statements = sys.argv
-    anyio.run(main, Path(history_text), Path(log_text), round_text, int(statements[0]) if statements else None)
+    _, history_argument, log_argument, *rest = sys.argv
+    anyio.run(main, Path(history_argument), Path(log_argument), *rest)
