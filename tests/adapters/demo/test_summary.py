@@ -49,6 +49,7 @@ class Scene:
     closing_error: ScopedError | None = None
     closes: bool = True
     repeats_a_unit: bool = False
+    stop_is_confirmed: bool = True
     accepted_ahead_ms: int = 800
     extra_spans: list[RenderedSpan] = field(default_factory=list[RenderedSpan])
 
@@ -186,15 +187,16 @@ class Scene:
         start = samples(self.heard_of_story_ms)
         last = RenderedSpan(1, reply.output_epoch, start, start + 40, self.now + self.last_pcm_after_ms * MS_NS)
         self.spans.append(last)
-        conversation.handle(
-            said.PlaybackStopped(
-                at=self._tick(self.last_pcm_after_ms + 1),
-                output_epoch=reply.output_epoch,
-                stream_id=1,
-                accepted_samples=start + 40,
-                played_samples=start + 40,
+        if self.stop_is_confirmed:
+            conversation.handle(
+                said.PlaybackStopped(
+                    at=self._tick(self.last_pcm_after_ms + 1),
+                    output_epoch=reply.output_epoch,
+                    stream_id=1,
+                    accepted_samples=start + 40,
+                    played_samples=start + 40,
+                )
             )
-        )
         if self.story_is_cancelled:
             conversation.handle(said.CancelAcknowledged(at=self._tick(), attempt_id=reply.attempt_id))
 
@@ -390,6 +392,23 @@ def test_a_piece_of_the_story_behind_the_answer_is_stale() -> None:
     assert SILENT in failed(summary)
 
 
+def test_a_piece_of_the_story_behind_the_answer_is_stale_even_when_the_stop_was_never_confirmed() -> None:
+    scene = Scene(stop_is_confirmed=False)
+    scene.evidence()
+    summary = judged(Scene(stop_is_confirmed=False, extra_spans=[scene.spans[3]]).evidence())
+    assert summary.stale_frames == 1
+
+
+def test_a_piece_rendered_after_the_receipt_of_the_stop_is_stale_before_anything_else_is_heard() -> None:
+    evidence = Scene().evidence()
+    place = next(place for place, span in enumerate(evidence.spans) if span.stream_id == 2)
+    cut, answer = evidence.spans[place - 1], evidence.spans[place]
+    late = replace(evidence.spans[3], rendered_at_ns=answer.rendered_at_ns - 1)
+    assert late.end_sample < cut.end_sample
+    summary = judged(replace(evidence, spans=(*evidence.spans[:place], late, *evidence.spans[place:])))
+    assert summary.stale_frames == 1
+
+
 def test_a_piece_rendered_again_is_a_duplicate() -> None:
     evidence = Scene().evidence()
     again = (*evidence.spans[:5], evidence.spans[4], *evidence.spans[5:])
@@ -466,6 +485,18 @@ def test_a_reply_called_delivered_whose_last_sample_was_not_rendered_is_found() 
     heard = AudioFrame(evidence.heard.data[:-2], FORMAT)
     summary = judged(replace(evidence, spans=shorter, heard=heard))
     assert failed(summary) == {TRUE_RECORDS, SECOND}
+
+
+def test_a_reply_called_delivered_with_more_sound_than_was_rendered_is_found() -> None:
+    evidence = Scene().evidence()
+    evidence.voiced[1].pcm += bytes(2)
+    assert failed(judged(evidence)) == {TRUE_RECORDS, SECOND}
+
+
+def test_a_reply_called_delivered_of_which_a_unit_was_never_spoken_is_found() -> None:
+    evidence = Scene().evidence()
+    evidence.voiced[1].units[1] = SpeechUnit(1, "And that is all.", 26, 42)
+    assert failed(judged(evidence)) == {TRUE_RECORDS, SECOND}
 
 
 def test_a_session_that_closed_with_an_error_is_found() -> None:
