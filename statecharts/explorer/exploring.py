@@ -10,7 +10,7 @@ from .report import ExploreReport, Progress, ScenarioReport, put_together
 from .scenario import SCENARIOS, Scenario
 from .search import OnProgress, Search
 
-QUICK_CONFIGURATIONS = 700
+QUICK_CONFIGURATIONS = 600
 DEFAULT_CONFIGURATIONS = 5_000
 
 
