@@ -16,6 +16,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -200,6 +201,9 @@ def run_and_kill(told: Told, arguments: list[str], replies: int, delay_s: float)
     """Let the conversation go on until so many replies have begun to sound, and a moment longer."""
     with subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        # A conversation that got stuck is killed too, and what it left is looked at all the same.
+        watchdog = threading.Timer(20, process.kill)
+        watchdog.start()
         try:
             heard = 0
             while heard < replies and (line := process.stdout.readline()):
@@ -207,6 +211,7 @@ def run_and_kill(told: Told, arguments: list[str], replies: int, delay_s: float)
             time.sleep(delay_s)
         finally:
             process.kill()
+            watchdog.cancel()
         # Whole lines only: what it had told is what it had flushed.
         for line in process.stdout:
             told.take(line)
