@@ -47,7 +47,7 @@ def demo(
             Request(
                 recordings=lambda: dialogue.spoken(asker, dialogue.QUESTIONS),
                 user=f"Pico {asker.name}",
-                responder=dialogue.COMPANION if by_companion else answerer,
+                responder=dialogue.answerer(answerer),
                 voice=speaker,
                 out=out,
                 barge_in_after_ms=dialogue.BARGE_IN_AFTER_MS,

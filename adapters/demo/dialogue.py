@@ -11,7 +11,7 @@ from ...engines.reports import PortError, SynthesisErrored, Synthesized
 from ...statecharts.policies import words_of
 from ...statecharts.values import DeliveryStatus, Outcome
 from ..composition import make_synthesizer
-from ..configuration import CompanionSettings, PicoVoice, VoiceSettings
+from ..configuration import CompanionSettings, PicoVoice, ResponderSettings, VoiceSettings
 from .checks import Check
 from .findings import Findings
 
@@ -21,8 +21,17 @@ BARGE_IN_AFTER_MS = 6_500
 DEADLINE_S = 75.0
 COMPANION = CompanionSettings(kind="companion", token_ms=60)
 """It writes the story slowly enough that it is interrupted in the middle, and faster than anybody speaks."""
+PROMPT = "You are a voice assistant that loves to tell stories. Speak in plain sentences. A story has many sentences."
+"""For language models: a story that is over before it can be interrupted proves nothing."""
 
 _TELLS_THE_TIME = re.compile(r"\bit is \d{1,2}:\d\d\b", re.IGNORECASE)
+
+
+def answerer(settings: ResponderSettings) -> ResponderSettings:
+    """Who answers in the demo: as asked for, and long enough to be interrupted."""
+    if isinstance(settings, CompanionSettings):
+        return COMPANION
+    return settings.model_copy(update={"system_prompt": PROMPT})
 
 
 def user_voice(assistant: VoiceSettings) -> PicoVoice:
