@@ -263,8 +263,9 @@ class Speaker(Protocol):
 
     async def write(self, stream_id: int, output_epoch: int, frame: AudioFrame) -> None:
         """Queue one frame; `frame.start_sample` continues the stream exactly. Waits while the queue holds its cap (by
-        bytes *and* duration), at most the configured deadline, then raises `PortError`. A frame of an invalidated
-        epoch is dropped silently and counted, also when invalidation happens during the wait.
+        bytes *and* duration), at most the configured deadline (not counted while the stream is held or paused), then
+        raises `PortError`. A frame of an invalidated epoch is dropped silently and counted, also when invalidation
+        happens during the wait.
         """
         ...
 

@@ -68,6 +68,8 @@ class _Outgoing:
     output_epoch: int
     format: AudioFormat
     limit: int
+    held: bool
+    paused: bool = False
     written: int = 0
     accepted: int = 0
     submitted: int = 0
@@ -120,7 +122,7 @@ class BoardSpeaker:
         if opening.format.samples_for_ms(opening.prebuffer_ms) > limit:
             raise _refusal("prebuffer_too_long", f"a prebuffer of {opening.prebuffer_ms} ms never fills; lower it")
         self._last_stream_id = opening.stream_id
-        self._streams[opening.stream_id] = _Outgoing(opening.output_epoch, opening.format, limit)
+        self._streams[opening.stream_id] = _Outgoing(opening.output_epoch, opening.format, limit, held=opening.held)
         self._link.post(
             OpenStream(
                 stream_id=opening.stream_id,
@@ -156,15 +158,21 @@ class BoardSpeaker:
     def pause(self, stream_id: int) -> None:
         if not self._offer.pause:
             raise _refusal("pause_not_offered", "this audio service cannot pause; its capabilities say so")
-        if self._find(stream_id) is not None:
+        stream = self._find(stream_id)
+        if stream is not None:
+            stream.paused = True
             self._link.post(PauseStream(stream_id=stream_id))
 
     def resume(self, stream_id: int) -> None:
-        if self._find(stream_id) is not None:
+        stream = self._find(stream_id)
+        if stream is not None:
+            stream.paused = False
             self._link.post(ResumeStream(stream_id=stream_id))
 
     def release(self, stream_id: int) -> None:
-        if self._find(stream_id) is not None:
+        stream = self._find(stream_id)
+        if stream is not None:
+            stream.held = False
             self._link.post(ReleaseStream(stream_id=stream_id))
 
     def reports(self) -> AsyncIterator[SpeakerReport]:
@@ -188,6 +196,10 @@ class BoardSpeaker:
         if output_epoch < self._barrier:
             return None
         return self._live(stream_id, output_epoch).room
+
+    def stands_still(self, stream_id: int) -> bool:
+        stream = self._streams.get(stream_id)
+        return stream is not None and (stream.held or stream.paused)
 
     def put(self, stream_id: int, output_epoch: int, piece: AudioFrame) -> None:
         if output_epoch < self._barrier:

@@ -158,6 +158,9 @@ class InProcessSpeaker:
         with _refusals():
             return self._renderer.room_samples(stream_id, output_epoch)
 
+    def stands_still(self, stream_id: int) -> bool:
+        return self._renderer.stands_still(stream_id)
+
     def put(self, stream_id: int, output_epoch: int, piece: AudioFrame) -> None:
         with _refusals():
             self._renderer.write(stream_id, output_epoch, piece)

@@ -150,6 +150,12 @@ class RenderQueue:
             if stream is not None:
                 stream.paused = False
 
+    def stands_still(self, stream_id: int) -> bool:
+        """Held or paused."""
+        with self._lock:
+            stream = self._streams.get(stream_id)
+            return stream is not None and (stream.held or stream.paused)
+
     def release(self, stream_id: int) -> None:
         """Let a held stream render."""
         with self._lock:

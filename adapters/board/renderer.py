@@ -106,6 +106,9 @@ class Renderer:
     def release(self, stream_id: int) -> None:
         self._queue.release(stream_id)
 
+    def stands_still(self, stream_id: int) -> bool:
+        return self._queue.stands_still(stream_id)
+
     def invalidate_before(self, output_epoch: int) -> None:
         """When this returns, the device is handed no older sample any more, and drops those it has."""
         if self._queue.invalidate_before(output_epoch):

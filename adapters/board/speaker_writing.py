@@ -28,6 +28,10 @@ class FrameLane(Protocol):
         """Take a piece that fits, or drop and count one of an invalid epoch. Raises `PortError`."""
         ...
 
+    def stands_still(self, stream_id: int) -> bool:
+        """Held or paused, because it was asked to be: that no room is made means nothing."""
+        ...
+
 
 async def write_frame(
     lane: FrameLane, stream_id: int, output_epoch: int, frame: AudioFrame, *, deadline_ms: int
@@ -35,7 +39,7 @@ async def write_frame(
     """Put the whole frame, however long.
 
     Raises `PortError` when no room was made for `deadline_ms`: a speaker that plays slowly is waited for, one that
-    stands still is not.
+    stands still is not, unless it was asked to.
     """
     await anyio.lowlevel.checkpoint()
     rest = frame
@@ -52,10 +56,13 @@ async def write_frame(
 
 
 async def _wait_for_room(lane: FrameLane, stream_id: int, output_epoch: int, deadline_ms: int) -> None:
-    with anyio.move_on_after(deadline_ms / 1_000):
-        while lane.room_samples(stream_id, output_epoch) == 0:
-            await lane.changed.wait()
-        return
+    while True:
+        with anyio.move_on_after(deadline_ms / 1_000):
+            while lane.room_samples(stream_id, output_epoch) == 0:
+                await lane.changed.wait()
+            return
+        if not lane.stands_still(stream_id):
+            break
     raise PortError(
         ScopedError(
             code="speaker_stalled",

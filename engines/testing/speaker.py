@@ -124,13 +124,13 @@ class ScriptedSpeaker:
             raise PortError(self._script.write_error)
         output = self.outputs[stream_id]
         limit = output.opening.format.samples_for_ms(self._script.max_queue_ms)
-        with anyio.move_on_after(self._script.write_deadline_ms / 1_000) as waiting:
-            while output_epoch >= self._barrier and self._queued(output) + frame.samples > limit:
-                room_ns = output.clock.due_at_ns(output.written_samples + frame.samples - limit)
+        while output_epoch >= self._barrier and self._queued(output) + frame.samples > limit:
+            room_ns = output.clock.due_at_ns(output.written_samples + frame.samples - limit)
+            with anyio.move_on_after(self._script.write_deadline_ms / 1_000) as waiting:
                 await self._until(room_ns, self._changed)
-                self._check_usable()
-        if waiting.cancelled_caught:
-            raise refusal("speaker_stalled", "playback", "no room was made within the deadline")
+            self._check_usable()
+            if waiting.cancelled_caught and not (output.held or output.paused):
+                raise refusal("speaker_stalled", "playback", "no room was made within the deadline")
         if output_epoch < self._barrier:
             self.stale_frames += 1
             return

@@ -386,6 +386,24 @@ async def test_a_stalled_device_fails_the_write_at_its_deadline(running: Running
             await rig.speaker.write(1, 1, pcm(1_000))
 
 
+@pytest.mark.parametrize("held", [True, False], ids=["held", "paused"])
+async def test_a_stream_that_was_asked_to_stand_still_is_waited_for(running: Running, held: bool) -> None:
+    async with running() as rig:
+        await rig.speaker.open(opening(1, held=held))
+        if not held:
+            rig.speaker.pause(1)
+        async with anyio.create_task_group() as group:
+            group.start_soon(rig.speaker.write, 1, 1, pcm(QUEUE_MS + 100))
+            await anyio.sleep(2.5 * WRITE_DEADLINE_MS / 1_000)
+            if held:
+                rig.speaker.release(1)
+            else:
+                rig.speaker.resume(1)
+        await rig.speaker.finish(1, FORMAT.samples_for_ms(QUEUE_MS + 100))
+        await rig.until(RenderingDrained)
+    assert rig.samples_of(1) == FORMAT.samples_for_ms(QUEUE_MS + 100)
+
+
 async def test_a_slow_device_is_waited_for(running: Running) -> None:
     async with running(speed=0.5) as rig:
         await rig.speaker.open(opening(1))

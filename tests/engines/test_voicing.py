@@ -30,9 +30,9 @@ from voicechart.engines.testing import (
     scripted_error,
 )
 from voicechart.statecharts.facts import SpeechStarted, TurnCancelled
-from voicechart.statecharts.policies import GenerationPolicy, PlaybackPolicy
+from voicechart.statecharts.policies import GenerationPolicy, InterruptionPolicy, PlaybackPolicy, TurnPolicy
 from voicechart.statecharts.published import StreamError
-from voicechart.statecharts.values import DeliveryStatus
+from voicechart.statecharts.values import DeliveryStatus, InterruptionSource
 
 pytestmark = pytest.mark.anyio
 SENTENCES = (
@@ -211,6 +211,31 @@ async def test_a_reply_that_is_ready_while_the_user_speaks_is_held_and_then_hear
         rehearsal.tell(TurnCancelled(at=rehearsal.now_ns))
         await rehearsal.until("playback.drained")
     assert delivery_of(rehearsal).text == STORY
+
+
+async def test_a_reply_that_is_paused_for_longer_than_a_write_may_take_goes_on_where_it_paused() -> None:
+    """Case 14, with a patient policy."""
+    policies = replace(
+        HANDS_FREE,
+        interruption=InterruptionPolicy(
+            sources=frozenset(InterruptionSource), full_duplex=True, pause_first=True, false_alarm_ms=20_000
+        ),
+        turn=TurnPolicy(input_timeout_ms=60_000),
+    )
+    rehearsal = Rehearsal(
+        responder=ScriptedResponder(Script(says(STORY))),
+        recognizer=ScriptedRecognizer(Script(hears(""))),
+        policies=policies,
+    )
+    async with rehearsal.running():
+        rehearsal.say("tell me a story")
+        await rehearsal.until("playback.progress", 3)
+        rehearsal.tell(SpeechStarted(at=rehearsal.now_ns))
+        await rehearsal.until("playback.paused")
+        await rehearsal.until("playback.resumed")
+        await rehearsal.until("playback.drained")
+    assert delivery_of(rehearsal).text == STORY
+    assert error_codes(rehearsal) == []
 
 
 # -- synthesisers that fail ----------------------------------------------------------------------------------------
