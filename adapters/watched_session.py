@@ -16,14 +16,14 @@ Watch = Callable[[Session], Coroutine[Any, Any, None]]
 """Started with a session; ends by itself after it."""
 
 
-async def run_watched(session: Session, watch: Watch | None) -> Closed:
-    """Run the session to its end, and let `watch` see all of it. Raises what `Session.run` raises."""
-    if watch is None:
-        return await session.run()
+async def run_watched(session: Session, *watches: Watch | None) -> Closed:
+    """Run the session to its end, and let every watch see all of it. Raises what `Session.run` raises."""
     closed: Closed | None = None
     failure: Exception | None = None
     async with anyio.create_task_group() as onlookers:
-        onlookers.start_soon(watch, session)
+        for watch in watches:
+            if watch is not None:
+                onlookers.start_soon(watch, session)
         try:
             closed = await session.run()
         except Exception as error:

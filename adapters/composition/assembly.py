@@ -10,6 +10,7 @@ from ...engines.reports import PortError
 from ...statecharts.capabilities import Capabilities
 from ..configuration import CompanionSettings, Configuration, ConfigurationRefused, Problem
 from .device import BoardDevice
+from .packages import require
 from .responders import describe_responder, make_responder
 from .speech import describe_recognizer, make_recognizer, make_synthesizer, make_voice_activity
 
@@ -39,6 +40,8 @@ def compose(
 
 
 def _compose(configuration: Configuration, environment: Mapping[str, str], history: History) -> Composition:
+    if configuration.telemetry.enabled:
+        require("telemetry.enabled", "telemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
     recognizer = make_recognizer(configuration.recognizer)
     responder = make_responder(configuration.responder, environment)
     voice = make_synthesizer(configuration.voice)

@@ -9,12 +9,20 @@ from ..configuration import ConfigurationRefused, Problem
 
 def are_installed(*modules: str) -> bool:
     """Whether every one of these could be imported."""
-    return all(find_spec(module) is not None for module in modules)
+    return all(map(_is_installed, modules))
 
 
 def require(path: str, extra: str, *modules: str) -> None:
     """Raises `ConfigurationRefused` at the configuration's `path` when one of the modules is not installed."""
-    missing = [module for module in modules if find_spec(module) is None]
+    missing = [module for module in modules if not _is_installed(module)]
     if missing:
         message = f"needs {', '.join(missing)}, which is not installed: pip install 'voicechart[{extra}]'"
         raise ConfigurationRefused(Problem(path, message))
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        # Of a dotted name the package above is imported, which may not be there either.
+        return False

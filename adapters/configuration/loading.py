@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
@@ -75,7 +77,20 @@ def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
             'there is no talk button; leave it out, or write "vad"'
         )
         found.append(Problem("turn.authority", message))
+    telemetry = configuration.telemetry
+    if telemetry.content and telemetry.endpoint is not None and not _is_private(telemetry.endpoint):
+        message = "what people say would travel unencrypted: use https, or leave content out"
+        found.append(Problem("telemetry.content", message))
     return tuple(found)
+
+
+def _is_private(address: str) -> bool:
+    """Whether nobody on the way can read what is sent to this URL."""
+    url = urlsplit(address)
+    try:
+        return url.scheme == "https" or ip_address(url.hostname or "").is_loopback
+    except ValueError:
+        return url.hostname == "localhost"
 
 
 _TAGGED = ("responder", "voice")

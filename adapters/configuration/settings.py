@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -48,6 +49,16 @@ def _beside_the_file(path: Path, info: ValidationInfo) -> Path:
     return path if folder is None else folder / path.expanduser()
 
 
+def _collector(text: str) -> str:
+    url = urlsplit(text)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError("must begin with https:// (or http:// on your own machine)")
+    if url.username or url.password or url.query or url.fragment:
+        raise ValueError("holds no user, query or fragment; secret headers stand in OTEL_EXPORTER_OTLP_HEADERS")
+    return text
+
+
+CollectorUrl = Annotated[str, AfterValidator(_collector)]
 Endpoint = Annotated[AudioEndpoint, PlainValidator(_endpoint)]
 FilePath = Annotated[Path, AfterValidator(_beside_the_file)]
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
@@ -162,6 +173,16 @@ class TraceSettings(Settings):
     limits: TraceLimits = TraceLimits()
 
 
+class TelemetrySettings(Settings):
+    """What turns cost, exported as OpenTelemetry spans and metrics (the extra `telemetry`)."""
+
+    enabled: bool = False
+    endpoint: CollectorUrl | None = None
+    """The base of an OTLP/HTTP collector, e.g. "http://127.0.0.1:4318"; the standard variables decide without one."""
+    content: bool = False
+    """What people say, and what is answered, goes out too."""
+
+
 class Configuration(Settings):
     """Everything a daemon needs to know."""
 
@@ -178,6 +199,7 @@ class Configuration(Settings):
     connection: ConnectionPolicy = ConnectionPolicy()
     history: HistorySettings | None = None
     trace: TraceSettings | None = None
+    telemetry: TelemetrySettings = TelemetrySettings()
     checks: Literal["on", "off"] = "off"
     """Check every invariant of the chart after each macrostep, and report what breaks."""
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 import secrets
 import signal
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import anyio
@@ -26,7 +26,9 @@ from ..composition import Composition, compose
 from ..configuration import Configuration
 from ..history import HistoryStore, SqliteHistory
 from ..stopping import Stop, stop_on_signals
+from ..telemetry import open_telemetry
 from ..tracing import TraceRecorder, TraceWriteError
+from ..view.turn_figures import figures_line
 from ..watched_session import Watch, run_watched
 from .journal import write_down
 
@@ -59,8 +61,10 @@ async def run_daemon(
         session.watch(write_down)
         checks = LiveChecks(conversation, _check_failed) if configuration.checks == "on" else None
         _announce(configuration, composition)
-        async with stop_on_signals(lambda: session.close("stopped")) as stop:
-            await _run(session, _recorder(configuration, conversation), watch, recording=_records(configuration))
+        async with stop_on_signals(lambda: session.close("stopped")) as stop, _telemetry(configuration) as exporting:
+            recorder = _recorder(configuration, conversation)
+            await _run(session, recorder, (watch, exporting), recording=_records(configuration))
+        logger.info("%s", figures_line(session.metrics))
         if checks is not None:
             cost = checks.cost
             logger.info(
@@ -112,6 +116,20 @@ def _recorder(configuration: Configuration, conversation: Conversation) -> Trace
     )
 
 
+@asynccontextmanager
+async def _telemetry(configuration: Configuration) -> AsyncGenerator[Watch | None]:
+    """What reads the session for the collector; at the end what waits is exported, within a bound."""
+    settings = configuration.telemetry
+    if not settings.enabled:
+        yield None
+        return
+    telemetry = open_telemetry(settings.endpoint, content=settings.content)
+    try:
+        yield telemetry.follow
+    finally:
+        await telemetry.aclose()
+
+
 def _records(configuration: Configuration) -> bool:
     return configuration.trace is not None and configuration.trace.enabled
 
@@ -138,7 +156,9 @@ def _announce(configuration: Configuration, composition: Composition) -> None:
     )
 
 
-async def _run(session: Session, recorder: TraceRecorder | None, watch: Watch | None, *, recording: bool) -> None:
+async def _run(
+    session: Session, recorder: TraceRecorder | None, watches: tuple[Watch | None, ...], *, recording: bool
+) -> None:
     if recorder is not None and recording:
         recorder.start()
     failure: Exception | None = None
@@ -149,7 +169,7 @@ async def _run(session: Session, recorder: TraceRecorder | None, watch: Watch | 
                 tasks.start_soon(recorder.run)
                 tasks.start_soon(_switch_trace_on_signal, recorder)
             try:
-                await run_watched(session, watch)
+                await run_watched(session, *watches)
             except Exception as error:
                 failure = error
             tasks.cancel_scope.cancel()

@@ -141,3 +141,20 @@ async def test_a_board_without_its_audio_service_is_an_error_and_no_other_device
         async with BoardDevice(tmp_path / "audio.sock").connect():
             pass
     assert missing.value.error.retryable
+
+
+@pytest.mark.parametrize("module", ["opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"])
+def test_telemetry_without_its_extra_is_refused_with_what_to_install(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without(monkeypatch, module)
+    for known in [name for name in sys.modules if name.startswith("opentelemetry.") and name.startswith(f"{module}.")]:
+        monkeypatch.delitem(sys.modules, known)
+    path, message = refusal("[telemetry]\nenabled = true\n")
+    assert path == "telemetry.enabled"
+    assert "pip install 'voicechart[telemetry]'" in message
+
+
+def test_telemetry_that_is_off_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "opentelemetry")
+    composed("[telemetry]\nenabled = false\n")

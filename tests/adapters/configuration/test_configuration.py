@@ -252,3 +252,39 @@ def test_the_example_is_what_a_configuration_is_without_it() -> None:
     assert {name: getattr(example, name) for name in same} == {name: getattr(bare, name) for name in same}
     assert example.audio == bare.audio
     assert example.context == bare.context
+
+
+def test_telemetry_is_off_and_without_content_unless_somebody_wants_it() -> None:
+    settings = parse_configuration(AUDIO).telemetry
+    assert (settings.enabled, settings.endpoint, settings.content) == (False, None, False)
+    wanted = '[telemetry]\nenabled = true\nendpoint = "https://collector.example:4318"\ncontent = true\n'
+    assert parse_configuration(AUDIO + wanted).telemetry.content
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["collector:4318", "grpc://collector:4317", "http://", "https://me:pw@c.example", "https://c.example/?a=b"],
+)
+def test_a_collector_is_a_plain_address(endpoint: str) -> None:
+    problems = problems_of(f'{AUDIO}[telemetry]\nendpoint = "{endpoint}"\n')
+    assert set(problems) == {"telemetry.endpoint"}
+    assert "pw" not in problems["telemetry.endpoint"]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "is_refused"),
+    [
+        ("http://collector.example:4318", True),
+        ("http://10.0.0.7:4318", True),
+        ("http://127.0.0.1:4318", False),
+        ("http://[::1]:4318", False),
+        ("http://localhost:4318", False),
+        ("https://collector.example", False),
+    ],
+)
+def test_what_people_say_never_travels_unencrypted(endpoint: str, is_refused: bool) -> None:
+    text = f'{AUDIO}[telemetry]\nendpoint = "{endpoint}"\ncontent = true\n'
+    if is_refused:
+        assert set(problems_of(text)) == {"telemetry.content"}
+    else:
+        assert parse_configuration(text).telemetry.endpoint == endpoint
