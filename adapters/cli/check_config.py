@@ -45,12 +45,20 @@ def check_config(config: ConfigOption = Path("voicechart.toml"), as_json: JsonOp
         "microphone": "open while speaking" if configuration.interruption.full_duplex else "closed while speaking",
         "history": _history(configuration),
         "trace": str(configuration.trace.path) if configuration.trace is not None else "none",
+        "telemetry": _telemetry(configuration),
     }
     if as_json:
         print_json({"ok": True, "problems": [], **found})
         return
     for name, value in found.items():
         typer.echo(f"{name:<13} {value}")
+
+
+def _telemetry(configuration: Configuration) -> str:
+    settings = configuration.telemetry
+    if not settings.enabled:
+        return "none"
+    return f"{settings.endpoint or 'as the environment says'}, {'with' if settings.content else 'without'} content"
 
 
 def _history(configuration: Configuration) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from .options import (
     ApiKeyOption,
     BaseUrlOption,
+    HistoryOption,
     JsonOption,
     ModelOption,
     OutOption,
@@ -26,6 +27,7 @@ def demo(
     api_key_env: ApiKeyOption = None,
     voice: VoiceOption = "auto",
     out: OutOption = Path("out"),
+    history: HistoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hold a conversation by itself, over a real Unix socket, and prove what happened in it.
@@ -50,6 +52,7 @@ def demo(
                 responder=dialogue.answerer(answerer),
                 voice=speaker,
                 out=out,
+                history=history,
                 barge_in_after_ms=dialogue.BARGE_IN_AFTER_MS,
                 deadline_s=dialogue.DEADLINE_S,
                 as_json=as_json,

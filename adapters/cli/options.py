@@ -56,6 +56,15 @@ VoiceOption = Annotated[
 OutOption = Annotated[
     Path, typer.Option("--out", metavar="DIR", help="Where heard.wav and trace.jsonl are left.", file_okay=False)
 ]
+HistoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        metavar="FILE",
+        help="Go on with the conversation in this history file, and leave this one there: see voicechart history.",
+        dir_okay=False,
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, and nothing else there.")]
 
 

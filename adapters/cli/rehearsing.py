@@ -24,6 +24,7 @@ from ..composition.speech import describe_recognizer, make_voice_activity
 from ..configuration import CompanionSettings, ConfigurationRefused, ResponderSettings, VoiceSettings, WhisperSettings
 from ..demo import Cast, Check, Outcome, Plan, RehearsalFailed, Summary, TurnSummary, rehearse, summarize
 from ..view import LiveView, TimelineView, Watching
+from ..view.turn_figures import figures_object, figures_table
 from .output import FAILED, REFUSED, STOPPED, PatientConsole, fail, print_json
 
 NO_ECHO = "Speech may interrupt here: between a virtual speaker and a virtual microphone there is no echo to cancel."
@@ -40,6 +41,7 @@ class Request:
     responder: ResponderSettings
     voice: VoiceSettings
     out: Path
+    history: Path | None
     barge_in_after_ms: float | None
     deadline_s: float
     as_json: bool
@@ -99,7 +101,11 @@ async def _hold(request: Request, console: Console) -> _Held:
         system_prompt=None if isinstance(settings, CompanionSettings) else settings.system_prompt,
     )
     plan = Plan(
-        tuple(await request.recordings()), request.out, request.barge_in_after_ms, deadline_s=request.deadline_s
+        tuple(await request.recordings()),
+        request.out,
+        request.barge_in_after_ms,
+        deadline_s=request.deadline_s,
+        history=request.history,
     )
     watch = None
     if not request.as_json:
@@ -115,10 +121,13 @@ async def _hold(request: Request, console: Console) -> _Held:
 def _report(request: Request, held: _Held, summary: Summary, console: Console) -> None:
     files = {"heard": str(request.out / "heard.wav"), "trace": str(request.out / "trace.jsonl")}
     if request.as_json:
-        print_json({**summary.as_json(), "parts": held.parts, "files": files, "seconds": round(held.seconds, 1)})
+        metrics = figures_object(held.outcome.metrics)
+        seconds = round(held.seconds, 1)
+        print_json({**summary.as_json(), "metrics": metrics, "parts": held.parts, "files": files, "seconds": seconds})
     else:
         console.print()
         console.print(_exchange(summary))
+        console.print(figures_table(held.outcome.metrics))
         console.print(_figures(summary), highlight=False)
         for check in summary.checks:
             console.print(Text.assemble(("✓ ", "green") if check.ok else ("✗ ", "bold red"), check.claim))

@@ -11,6 +11,7 @@ import typer
 from .options import (
     ApiKeyOption,
     BaseUrlOption,
+    HistoryOption,
     JsonOption,
     ModelOption,
     OutOption,
@@ -49,6 +50,7 @@ def talk(
     api_key_env: ApiKeyOption = None,
     voice: VoiceOption = "auto",
     out: OutOption = Path("out"),
+    history: HistoryOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hold a conversation with recordings of your own voice, over a real Unix socket.
@@ -80,6 +82,7 @@ def talk(
                 responder=answerer,
                 voice=speaker,
                 out=out,
+                history=history,
                 barge_in_after_ms=None if barge_in_at is None else barge_in_at * 1_000,
                 deadline_s=DEADLINE_S,
                 as_json=as_json,

@@ -24,7 +24,7 @@ from ...statecharts import Conversation, SeededIds
 from ...statecharts.facts import ButtonPressed
 from ..composition import Composition, compose
 from ..configuration import Configuration
-from ..history import HistoryStore, SqliteHistory
+from ..history import HistoryStore, SqliteHistory, conversation_after
 from ..stopping import Stop, stop_on_signals
 from ..telemetry import open_telemetry
 from ..tracing import TraceRecorder, TraceWriteError
@@ -93,14 +93,7 @@ def _conversation(configuration: Configuration, history: SqliteHistory | None) -
     start = history.start
     if start.recovered_replies:
         logger.warning("the former run was cut off: %d replies are of unknown delivery", start.recovered_replies)
-    return Conversation(
-        name,
-        policies=policies,
-        ids=ids,
-        session_epoch=start.session_epoch,
-        output_epoch=start.output_epoch,
-        position=start.position,
-    )
+    return conversation_after(start, name, policies=policies, ids=ids)
 
 
 def _recorder(configuration: Configuration, conversation: Conversation) -> TraceRecorder | None:

@@ -9,6 +9,8 @@ find out what happened: that is computed afterwards, from the trace, the render 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,15 +20,17 @@ import anyio
 from ...audio.formats import AudioFrame
 from ...audio.voice_activity import SpeechProbability
 from ...audio.wav_reader import read_wav
-from ...engines import CascadeEngine, CascadePorts, Closed, Session
+from ...engines import CascadeEngine, CascadePorts, Closed, MemoryHistory, Session
 from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.reports import PortError
+from ...engines.turn_metrics import MetricsAggregate
 from ...statecharts import Conversation, InterruptionPolicy, Policies, SeededIds
 from ...statecharts.errors import ErrorScope, ScopedError
 from ...statecharts.values import InterruptionSource
 from ..board import DeviceLost, RenderedSpan, SocketRefused, WavMicrophone, WavSpeaker, serve_audio
 from ..board.background import Readiness
 from ..composition import BoardDevice
+from ..history import HistoryStore, SqliteHistory, conversation_after
 from ..stopping import Stop, stop_on_signals
 from ..tracing import TraceLimits, TraceRecorder, read_trace
 from ..watched_session import Watch, run_watched
@@ -34,6 +38,7 @@ from .evidence import Evidence
 from .virtual_user import VirtualUser
 from .witness import WitnessedSynthesizer
 
+CONVERSATION = "rehearsal"
 NOISE_RMS = 3.0
 """A quiet room is not digital silence."""
 MAX_RECORDING_MS = 3_600_000
@@ -69,6 +74,8 @@ class Plan:
     """Speak the next recording when so much of a reply has been heard; None: when it is over."""
     deadline_s: float = 600.0
     """A conversation that is not over by then is given up."""
+    history: Path | None = None
+    """Go on with the conversation in this history file, and leave this one there; None: it is forgotten."""
 
     @property
     def heard_path(self) -> Path:
@@ -88,6 +95,8 @@ class Outcome:
     stop: Stop
     closed: Closed | None
     evidence: Evidence | None
+    metrics: MetricsAggregate
+    """What the turns cost."""
 
 
 class RehearsalFailed(Exception):
@@ -119,6 +128,7 @@ class _Rehearsal:
         self._watch = watch
         self._spans: list[RenderedSpan] = []
         self._session: Session | None = None
+        self._metrics = MetricsAggregate()
         self._preparing = anyio.CancelScope()
         self._lost: ScopedError | None = None
         self._asked = False
@@ -131,9 +141,9 @@ class _Rehearsal:
                 # Before anything else: the speaker is made in the format of the speech.
                 await self._cast.synthesizer.prepare()
             if stop.signal is None:
-                with TemporaryDirectory(prefix="voicechart-") as folder:
-                    closed, evidence = await self._hold(Path(folder) / "audio.sock")
-        return Outcome(stop, closed, evidence)
+                with TemporaryDirectory(prefix="voicechart-") as folder, self._history() as history:
+                    closed, evidence = await self._hold(Path(folder) / "audio.sock", history)
+        return Outcome(stop, closed, evidence, self._metrics)
 
     def _ask(self) -> None:
         self._asked = True
@@ -141,7 +151,15 @@ class _Rehearsal:
         if self._session is not None:
             self._session.close("stopped")
 
-    async def _hold(self, socket: Path) -> tuple[Closed, Evidence]:
+    @contextmanager
+    def _history(self) -> Generator[SqliteHistory | None]:
+        if self._plan.history is None:
+            yield None
+            return
+        with HistoryStore(self._plan.history) as store:
+            yield SqliteHistory(store, CONVERSATION)
+
+    async def _hold(self, socket: Path, history: SqliteHistory | None) -> tuple[Closed, Evidence]:
         plan, cast = self._plan, self._cast
         witness = WitnessedSynthesizer(cast.synthesizer)
         ports = CascadePorts(
@@ -150,10 +168,17 @@ class _Rehearsal:
             cast.responder,
             witness,
             cast.voice_activity,
+            history=history or MemoryHistory(),
             system_prompt=cast.system_prompt,
         )
-        conversation = Conversation("rehearsal", policies=POLICIES, ids=SeededIds(secrets.token_hex(8)))
+        ids = SeededIds(secrets.token_hex(8))
+        if history is None:
+            conversation = Conversation(CONVERSATION, policies=POLICIES, ids=ids)
+        else:
+            conversation = conversation_after(history.start, CONVERSATION, policies=POLICIES, ids=ids)
+        began_behind = conversation.context.positions
         session = Session(conversation, CascadeEngine(ports))
+        self._metrics = session.metrics
         recorder = TraceRecorder(
             conversation, plan.trace_path, limits=TraceLimits(max_file_bytes=1 << 30), text_shown=True
         )
@@ -165,7 +190,7 @@ class _Rehearsal:
             spans=tuple(self._spans),
             heard=read_wav(plan.heard_path, max_ms=MAX_RECORDING_MS),
             voiced=tuple(witness.voiced),
-            records=ports.history.records(),
+            records=tuple(record for record in ports.history.records() if record.position > began_behind),
         )
         return closed, evidence
 

@@ -3,7 +3,7 @@
 from .errors import HistoryError
 from .lines import ConversationLine, HistoryLine, ReplyLine, TurnLine, history_lines
 from .pruning import Pruned, prune
-from .sqlite_history import ConversationStart, SqliteHistory
+from .sqlite_history import ConversationStart, SqliteHistory, conversation_after
 from .store import ConversationSummary, HistoryStore, StoredRecord
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "SqliteHistory",
     "StoredRecord",
     "TurnLine",
+    "conversation_after",
     "history_lines",
     "prune",
 ]

@@ -17,6 +17,7 @@ import anyio
 import anyio.to_thread
 
 from ...engines.history import Record, Reply, UserTurn
+from ...statecharts import Conversation, IdSource, Policies
 from ...statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus
 from .errors import HistoryError
 from .rows import call_values, reply_values, turn_values
@@ -40,6 +41,20 @@ class ConversationStart:
     """The last history position taken."""
     recovered_replies: int
     """Replies that the former process left open and that were settled now."""
+
+
+def conversation_after(
+    start: ConversationStart, conversation_id: str, *, policies: Policies, ids: IdSource
+) -> Conversation:
+    """A fresh chart that begins behind everything that an earlier start used. `ids` must differ from start to start."""
+    return Conversation(
+        conversation_id,
+        policies=policies,
+        ids=ids,
+        session_epoch=start.session_epoch,
+        output_epoch=start.output_epoch,
+        position=start.position,
+    )
 
 
 class SqliteHistory:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from voicechart.adapters.demo import Cast, Outcome, Plan, RehearsalFailed, Summary, rehearse, summarize
+from voicechart.adapters.history import HistoryStore
 from voicechart.audio.formats import SPEECH_FORMAT, AudioFrame
 from voicechart.audio.wav_reader import read_wav
 from voicechart.engines.testing import (
@@ -119,3 +120,28 @@ async def test_a_trace_that_cannot_be_written_fails_with_what_to_do(tmp_path: Pa
     (tmp_path / "trace.jsonl").mkdir()
     with pytest.raises(RehearsalFailed, match="trac"):
         await rehearse(Plan((tone(),), tmp_path, deadline_s=30), cast(ANSWER))
+
+
+async def test_a_conversation_with_a_history_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
+    parts = cast("Good day.")
+    await rehearse(Plan((tone(),), tmp_path, deadline_s=30, history=tmp_path / "history.db"), parts)
+    second = cast(ANSWER)
+    outcome = await rehearse(Plan((tone(),), tmp_path, deadline_s=30, history=tmp_path / "history.db"), second)
+    summary = judged(outcome)
+    assert summary.problems == ()
+    assert [reply.delivered for reply in summary.replies] == [ANSWER]
+    assert isinstance(second.responder, ScriptedResponder)
+    shown = [message.text for message in second.responder.requests[0].messages]
+    assert shown == ["question number 0 please", "Good day.", "question number 0 please"]
+    with HistoryStore(tmp_path / "history.db", create=False) as store:
+        assert len(store.records("rehearsal")) == 4
+
+
+async def test_what_the_turns_cost_is_told_at_the_end(tmp_path: Path) -> None:
+    outcome = await rehearse(Plan((tone(),), tmp_path, deadline_s=30), cast(ANSWER))
+    assert outcome.metrics.totals.deliveries == {"delivered": 1}
+    found = outcome.metrics.distributions()
+    assert {"first_transcript_ms", "turn_accepted_ms", "first_text_ms", "first_rendered_ms", "peak_queue_ms"} <= set(
+        found
+    )
+    assert found["first_text_ms"].p50_ms <= found["first_pcm_ms"].p50_ms <= found["first_rendered_ms"].p50_ms
