@@ -38,7 +38,7 @@ test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to 
 	$(BIN)/pytest $(ARGS)
 
 .PHONY: quick
-quick: lint ## Style, arrows and the tests that are over within a minute
+quick: lint ## Style, arrows and the tests that are not marked slow
 	$(BIN)/pytest -m "not slow" --hypothesis-profile=quick $(ARGS)
 
 .PHONY: lint

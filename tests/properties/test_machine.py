@@ -53,6 +53,7 @@ def is_caught(fault: SeededFault) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_two_hundred_conversations_catch_at_least_four_fifths_of_the_seeded_faults() -> None:
     needed = ceil(0.8 * len(SEEDED_FAULTS))

@@ -129,6 +129,7 @@ def test_the_same_text_gives_the_same_units_however_it_is_chunked(text: str, cut
     assert units_of(text, *cuts) == units_of(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=3000)
 @given(text=TEXTS)
 def test_one_character_at_a_time_gives_the_same_units(text: str) -> None:
