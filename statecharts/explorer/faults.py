@@ -266,7 +266,7 @@ SEEDED_FAULTS: tuple[SeededFault, ...] = (
     SeededFault(Unacknowledged, "a cancel that timed out is told as acknowledged"),
     SeededFault(CallForgotten, "a cancelled call never gets an outcome"),
     SeededFault(HeldForEver, "held audio is never released"),
-    SeededFault(ClosedTooEarly, "closed is reached while calls are open"),
+    SeededFault(ClosedTooEarly, "closed is reached before anything has come to rest"),
     SeededFault(MicrophoneHearsSpeaker, "a board without echo cancellation listens to itself"),
     SeededFault(HypothesisCommitted, "a turn is committed with words that may still change"),
 )

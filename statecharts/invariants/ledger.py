@@ -246,9 +246,9 @@ class _Entry:
             self.attempts.clear()
             self.calls = {known for known in self.calls if known in self.open_calls}
             self.undelivered.add(action.response_id)
+            self.owed.difference_update(action.turn_ids)
         self.open_responses.add(action.response_id)
         self.attempts.add(action.attempt_id)
-        self.owed.difference_update(action.turn_ids)
 
     def revisions_in_play(self) -> tuple[tuple[str, int], ...]:
         after = self.step.after.context

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from voicechart.statecharts import Conversation, GenerationPolicy, Policies
+from voicechart.statecharts import Conversation, GenerationPolicy, Policies, TurnPolicy
 from voicechart.statecharts.actions import Action, ExecuteTool, RecordDelivery, RecordToolOutcome, ReleaseOutput
 from voicechart.statecharts.context import Response, TimerKind
 from voicechart.statecharts.errors import ErrorScope, ScopedError
 from voicechart.statecharts.explorer.prelude import (
+    CARRIED_ON,
     PLAYING,
     READY,
     Happening,
     audio_began,
     began_to_speak,
+    fell_silent,
+    recognition_closed,
     typed,
     was_heard,
 )
 from voicechart.statecharts.facts import (
     AudioEnded,
     ButtonPressed,
+    CancelAcknowledged,
     ConnectionFailed,
     ConnectionLost,
     Fact,
@@ -166,3 +170,14 @@ def test_speech_before_anything_was_opened_is_kept_for_the_session() -> None:
     case.tell(SpeechStarted(at=0))
     case.tell(OpenRequested(at=0))
     assert case.conversation.leaves[:2] == ("opening", "speech")
+
+
+def test_a_retry_leaves_the_turn_waiting_that_was_carried_on_and_committed_meanwhile() -> None:
+    case = Case(*CARRIED_ON, fell_silent, policies=Policies(turn=TurnPolicy(max_restarts=1)))
+    case.tell(CancelAcknowledged(at=0, attempt_id=case.reply.attempt_id))
+    case.tell(recognition_closed(case.conversation.context))
+    case.tell(GenerationFailed(at=0, attempt_id=case.reply.attempt_id, error=ERROR))
+    case.fire(TimerKind.RETRY)
+    waiting = case.conversation.context.pending
+    assert waiting is not None
+    assert waiting.turn_ids == case.reply.turn_ids
