@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..audio.formats import AudioFrame
 from .output_gate import OutputGate
 from .ports import OutputOpening, Speaker
@@ -24,13 +22,13 @@ class OutputStream:
 
     async def open(self) -> None:
         """Tell the speaker of it."""
-        opening = replace(self._opening, held=self._held)
-        await self._speaker.open(opening)
+        stream_id = self._opening.stream_id
+        await self._speaker.open(self._opening)
         self._is_open = True
-        if opening.held and not self._held:
-            self._speaker.release(opening.stream_id)
+        if self._opening.held and not self._held:
+            self._speaker.release(stream_id)
         if self._paused:
-            self._speaker.pause(opening.stream_id)
+            self._speaker.pause(stream_id)
 
     async def write(self, frame: AudioFrame) -> None:
         """Through the gate, waiting for room."""

@@ -129,8 +129,7 @@ class Voicing:
         self._speaker = speaker
         with self._scope:
             try:
-                if not self._chart.is_cancelled:
-                    await self._speak_units()
+                await self._speak_units()
             except Exception as failure:
                 self._fail(error_of(failure, "the synthesiser", "synthesis"))
         await let_go(self._stream, "the synthesiser's stream")

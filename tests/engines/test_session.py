@@ -12,6 +12,7 @@ import pytest
 from trio.testing import MockClock
 
 from voicechart.engines import Closed, Session
+from voicechart.engines.clock import LoopClock
 from voicechart.engines.engine import Desk
 from voicechart.engines.reports import PortError
 from voicechart.engines.testing import scripted_error
@@ -465,6 +466,29 @@ async def test_a_cancelled_session_waits_for_what_the_chart_waits_for_but_not_be
     assert took_s >= SHUTDOWN_MS / 1_000 - 0.01
     assert took_s < SHUTDOWN_MS / 1_000 + 5
     assert engine.of(do.CancelGeneration)
+
+
+class _StuckClock(LoopClock):
+    """No timer is ever due: not even the chart's own shutdown deadline."""
+
+    async def sleep_until(self, deadline_ns: int) -> None:
+        await anyio.sleep_forever()
+
+
+async def test_a_chart_that_never_comes_to_rest_does_not_keep_a_cancelled_session_open() -> None:
+    engine = NoteTaker(acknowledges=False)
+    session = Session(Conversation("test", policies=POLICIES), engine, clock=_StuckClock())
+    session.report(text(1))
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.run)
+            while not engine.of(do.StartGeneration):
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    assert session.closed is not None
+    assert session.closed.error is not None
+    assert (session.closed.reason, session.closed.error.code) == ("cancelled", "shutdown_overrun")
+    assert engine.released
 
 
 async def test_a_port_that_is_never_released_does_not_keep_the_session_open() -> None:

@@ -371,7 +371,7 @@ async def test_a_tool_that_hangs_is_stopped_at_its_deadline_and_the_model_goes_o
     async with rehearsal.running():
         rehearsal.say("how is Oslo")
         await rehearsal.until("delivery.recorded")
-    assert ended == ["stopped"]
+        assert ended == ["stopped"]
     assert outcomes(rehearsal) == [("c1", ToolStatus.UNKNOWN)]
     assert told(responder)[-1] == ("tool", "(unknown)")
     assert rehearsal.left_behind == ()
