@@ -122,7 +122,7 @@ def open_telemetry(
     # What the operator's environment says of the service goes before what we say.
     resource = named.merge(OTELResourceDetector().detect())
     tracer_provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    tracer_provider.add_span_processor(spans)
+    tracer_provider.add_span_processor(spans.processor)
     meter_provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)
 
     def lost(_: CallbackOptions) -> list[Observation]:

@@ -48,7 +48,7 @@ class Broken(SpanExporter):
 
 def traced(spans: BoundedSpans) -> TracerProvider:
     provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(spans)
+    provider.add_span_processor(spans.processor)
     return provider
 
 
