@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from signal import SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
 
 import pytest
 
+from voicechart.adapters.history import HistoryStore, SqliteHistory
 from voicechart.adapters.testing.command import RunningCommand, VoicechartCommand
 from voicechart.adapters.tracing import read_trace
 
@@ -47,6 +49,9 @@ def test_the_daemon_talks_through_the_service_and_both_end_when_asked(
     daemon = voicechart.start("daemon", "--config", config)
     daemon.wait_for_error("delivery.recorded status=delivered")
     assert daemon.stop(SIGTERM) == 0
+    assert "turns=1 interruptions=0 underruns=0 stale_frames=0 delivered=1 first_rendered_ms_p50=" in (
+        daemon.errors.read_text()
+    )
     assert "time is it" not in daemon.errors.read_text().lower()
     service.wait_for_error("a connection ended")
     assert "went without a word" not in service.errors.read_text()
@@ -55,6 +60,10 @@ def test_the_daemon_talks_through_the_service_and_both_end_when_asked(
     assert (tmp_path / "heard.wav").stat().st_size > 20_000
     with sqlite3.connect(tmp_path / "history.db") as history:
         assert history.execute("SELECT lower(text) FROM turns").fetchall() == [("what time is it?",)]
+    shown = json.loads(voicechart.run("history", "show", "--config", config, "--json").stdout)
+    assert shown["conversation_id"] == "kitchen"
+    assert [record["kind"] for record in shown["records"]] == ["turn", "reply"]
+    assert shown["records"][1]["delivery"]["status"] == "delivered"
     trace = read_trace(tmp_path / "trace.jsonl")
     assert trace.header.redacted
     assert trace.records[-1].after[0] == "closed"
@@ -80,6 +89,16 @@ def test_the_stop_button_is_a_signal_and_a_restart_reuses_no_epoch(
     assert isinstance(begun, int)
     assert isinstance(ended, int)
     assert begun > ended
+
+
+def test_a_conversation_that_another_process_remembers_is_not_begun_twice(
+    voicechart: VoicechartCommand, config: Path, tmp_path: Path
+) -> None:
+    with HistoryStore(tmp_path / "history.db") as store:
+        SqliteHistory(store, "kitchen")
+        ran = voicechart.run("daemon", "--config", config)
+    assert ran.returncode == 1
+    assert "history/history_in_use" in ran.stderr.splitlines()[-1]
 
 
 def test_without_an_audio_service_voice_activation_fails_with_its_error(
