@@ -142,14 +142,9 @@ class Hearing:
         self._tell(RecognitionCancelled(at=self._now))
 
     def _keep(self, frame: AudioFrame) -> None:
-        if self._recorded_until is not None:
-            if frame.end_sample <= self._recorded_until:
-                # The pre-roll held this moment already.
-                return
-            if frame.start_sample > self._recorded_until:
-                self.lose_audio()
-                return
-            frame = frame.split_at(self._recorded_until - frame.start_sample)[1]
+        if self._recorded_until is not None and frame.start_sample != self._recorded_until:
+            self.lose_audio()
+            return
         self._recorded_until = frame.end_sample
         self._recorded_samples += frame.samples
         self._recording.append(frame)

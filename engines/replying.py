@@ -82,7 +82,7 @@ class Replying:
         """Ask for the end; an attempt that is not under way is acknowledged at once."""
         reply = self._replies.get(action.response_id)
         attempt = reply.attempt if reply is not None else None
-        if attempt is not None and attempt.attempt_id == action.attempt_id and not attempt.is_finished:
+        if attempt is not None and not attempt.is_finished:
             attempt.cancel(action.reason)
         else:
             self._desk.report(CancelAcknowledged(at=self._desk.clock.now_ns(), attempt_id=action.attempt_id))

@@ -328,6 +328,24 @@ async def test_receipts_that_end_without_a_reason_are_a_lost_session_too() -> No
     assert rehearsal.left_behind == ()
 
 
+class _HardToLeave(ScriptedDevice):
+    @asynccontextmanager
+    async def connect(self) -> AsyncGenerator[ScriptedLink, None]:
+        async with super().connect() as link:
+            yield link
+        if self.connections == 1:
+            raise PortError(LOST)
+
+
+async def test_trouble_in_leaving_a_lost_session_is_not_taken_for_trouble_in_making_the_next_one() -> None:
+    rehearsal = Rehearsal(device=_HardToLeave())
+    async with rehearsal.running():
+        device_of(rehearsal).speaker.lose(LOST)
+        await rehearsal.until("session.ready", 2)
+        await anyio.sleep(10)
+    assert len(rehearsal.of("session.reconnecting")) == 1
+
+
 async def test_a_session_that_is_lost_in_the_moment_in_which_it_becomes_ready_comes_back() -> None:
     class _LostAtOnce(ScriptedDevice):
         @asynccontextmanager

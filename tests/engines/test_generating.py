@@ -173,6 +173,16 @@ async def test_a_reply_without_anything_to_say_is_text_only(text: str) -> None:
     assert rehearsal.left_behind == ()
 
 
+async def test_a_model_that_never_pauses_does_not_keep_an_interruption_waiting() -> None:
+    rehearsal = Rehearsal(responder=ScriptedResponder(Script(says("and so on " * 3_000))))
+    async with rehearsal.running():
+        rehearsal.say("go on")
+        await rehearsal.until("text.delta")
+        rehearsal.press_button()
+        await rehearsal.until("response.terminal")
+    assert len(rehearsal.of("text.delta")) < 100
+
+
 # -- failing -------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,15 @@ from trio.testing import MockClock
 from voicechart.audio.formats import SPEECH_FORMAT
 from voicechart.engines.clock import LoopClock
 from voicechart.engines.listening import Listening
-from voicechart.engines.reports import RecognitionErrored, RecognitionReport
+from voicechart.engines.recognized import words_to_fact
+from voicechart.engines.reports import (
+    RecognitionEnded,
+    RecognitionErrored,
+    RecognitionReport,
+    SegmentFinal,
+    SegmentHypothesis,
+    UtteranceEnded,
+)
 from voicechart.engines.testing import (
     Script,
     ScriptedMicrophone,
@@ -25,8 +33,16 @@ from voicechart.engines.testing import (
 )
 from voicechart.statecharts.actions import FinishRecognition, Stamp, StartRecognition, TranscribeRecording
 from voicechart.statecharts.conversation import Conversation
-from voicechart.statecharts.facts import Fact, RecognitionClosed, RecognitionFailed
+from voicechart.statecharts.facts import (
+    Fact,
+    RecognitionClosed,
+    RecognitionFailed,
+    SegmentFinalized,
+    TranscriptUpdated,
+    TurnEnded,
+)
 from voicechart.statecharts.published import Payload
+from voicechart.statecharts.values import TurnAuthority
 
 pytestmark = pytest.mark.anyio
 STAMP = Stamp(1, 1)
@@ -143,3 +159,28 @@ async def test_two_recognitions_that_fail_keep_a_recording_each() -> None:
         listener.transcribe(TranscribeRecording(STAMP, "t1", "r2", "r4"))
         await anyio.wait_all_tasks_blocked()
     assert [stream.written_samples for stream in recognizer.streams[2:]] == [9_600, 9_600]
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_recogniser_says_becomes_a_fact_with_everything_it_told() -> None:
+    assert words_to_fact(SegmentHypothesis("s", 3, "what time"), "r1", 7) == TranscriptUpdated(
+        at=7, recognition_id="r1", segment_id="s", revision=3, text="what time"
+    )
+    assert words_to_fact(SegmentFinal("s", 4, "what time is it", 160, 16_000), "r1", 8) == SegmentFinalized(
+        at=8,
+        recognition_id="r1",
+        segment_id="s",
+        revision=4,
+        text="what time is it",
+        start_sample=160,
+        end_sample=16_000,
+    )
+    assert words_to_fact(UtteranceEnded(), "r1", 9) == TurnEnded(at=9, authority=TurnAuthority.RECOGNIZER)
+
+
+@pytest.mark.parametrize("terminal", [RecognitionEnded(), RecognitionErrored(scripted_error())])
+def test_the_end_of_a_recognition_is_its_own_chart_s_affair(terminal: RecognitionReport) -> None:
+    with pytest.raises(ValueError, match="terminal"):
+        words_to_fact(terminal, "r1", 0)
