@@ -332,9 +332,11 @@ class _HardToLeave(ScriptedDevice):
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[ScriptedLink, None]:
         async with super().connect() as link:
-            yield link
-        if self.connections == 1:
-            raise PortError(LOST)
+            try:
+                yield link
+            finally:
+                if self.connections == 1:
+                    raise PortError(LOST)
 
 
 async def test_trouble_in_leaving_a_lost_session_is_not_taken_for_trouble_in_making_the_next_one() -> None:

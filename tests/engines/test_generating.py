@@ -307,6 +307,23 @@ async def test_a_stream_that_is_not_open_yet_is_never_opened_and_acknowledged_at
     assert rehearsal.replies[1].generated == "Here I am."
 
 
+async def test_a_reply_that_waits_to_be_tried_again_is_cancelled_at_once() -> None:
+    busy = replace(scripted_error("model_busy", retryable=True), retry_after_ms=8_000)
+    responder = ScriptedResponder(steps(GenerationErrored(busy)), Script(says("Here I am.")))
+    rehearsal = Rehearsal(responder=responder)
+    async with rehearsal.running():
+        rehearsal.say("go on")
+        await rehearsal.until("response.started")
+        await anyio.sleep(1)
+        began_s = anyio.current_time()
+        rehearsal.cancel()
+        await rehearsal.until("response.terminal")
+        assert anyio.current_time() - began_s < 0.1
+        await anyio.sleep(20)
+    assert terminal_of(rehearsal).acknowledged
+    assert len(responder.requests) == 1
+
+
 async def test_a_cancelled_model_is_told_and_what_it_still_says_counts_for_nothing() -> None:
     responder = ScriptedResponder(Script(says(STORY, token_ms=200), on_cancel=OnCancel.IGNORE))
     rehearsal = Rehearsal(responder=responder)

@@ -233,6 +233,7 @@ async def test_a_call_is_cancelled_with_the_reply_that_made_it_and_stays_so() ->
         rehearsal.say("never mind")
         await rehearsal.until("playback.drained")
     assert ended == ["cancelled"]
+    assert len(rehearsal.of("cancel.acknowledged")) == 1
     assert outcomes(rehearsal) == [("c1", ToolStatus.CANCELLED)]
     assert ("tool", "(cancelled)") in told(responder)
     assert rehearsal.left_behind == ()
