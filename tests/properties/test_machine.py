@@ -31,6 +31,7 @@ class Noting(ConversationMachine):
         self.leaves.update(self.conversation.leaves)
 
 
+@pytest.mark.slow
 def test_a_few_conversations_reach_nearly_every_state() -> None:
     Noting.leaves.clear()
     check_conversation(PAUSE_FIRST, machine=Noting, examples=40, derandomize=True)

@@ -363,5 +363,5 @@ class AnySpeaker(RuleBasedStateMachine):
         assert set(self.ended.elements()) == set(self.epochs)
 
 
-TestAnySpeaker = AnySpeaker.TestCase
+TestAnySpeaker = pytest.mark.slow(AnySpeaker.TestCase)
 TestAnySpeaker.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

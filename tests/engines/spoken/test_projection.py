@@ -123,6 +123,7 @@ FRAGMENTS = st.sampled_from(
 TEXTS = st.one_of(st.lists(FRAGMENTS, max_size=20).map("".join), st.text(max_size=200))
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(text=TEXTS, cuts=st.lists(st.integers(0, 4_000), max_size=40))
 def test_the_same_text_gives_the_same_units_however_it_is_chunked(text: str, cuts: list[int]) -> None:
