@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import settings
+
+from voicechart.statecharts import Conversation, InterruptionPolicy, Policies, SeededIds
+from voicechart.statecharts.testing import ScriptedConversation
+from voicechart.statecharts.values import InterruptionSource, TurnAuthority
 
 # No deadline: a test does not time. In continuous integration hypothesis brings a profile of its own, without deadline
 # and with the same examples every time. `quick` is for `make quick`.
@@ -20,3 +26,47 @@ def anyio_backend() -> str:
     A test that needs trio's virtual clock says so itself: `@pytest.mark.parametrize("anyio_backend", ["trio"])`.
     """
     return "asyncio"
+
+
+@pytest.fixture
+def make_conversation() -> Callable[[], Conversation]:
+    """Makes a conversation in which speech of two words may interrupt, the same one each time."""
+    interruption = InterruptionPolicy(sources=frozenset(InterruptionSource), full_duplex=True, min_words=2)
+    return lambda: Conversation("kitchen", policies=Policies(interruption=interruption), ids=SeededIds("test"))
+
+
+@pytest.fixture
+def drive_to_an_interruption() -> Callable[[Conversation], None]:
+    """Drives a conversation to a reply that its 17th fact interrupts, and on to its 22nd; the 21st is unused."""
+
+    def drive(conversation: Conversation) -> None:
+        script = ScriptedConversation(conversation=conversation)
+        said: list[Callable[[], object]] = [
+            script.opens,
+            script.connects,
+            script.user_starts_speaking,
+            lambda: script.hears("tell me", "a"),
+            lambda: script.hears("tell me a secret", "a"),
+            lambda: script.understands("tell me a secret", "a"),
+            lambda: script.user_stops_speaking(TurnAuthority.RECOGNIZER),
+            script.user_stops_speaking,
+            script.recognition_ends,
+            script.model_starts_writing,
+            script.audio_starts,
+            lambda: script.unit_is_synthesized(0, 0, 16_000),
+            lambda: script.sound_begins(320),
+            lambda: script.speaker_has_played(8_000),
+            script.user_starts_speaking,
+            lambda: script.hears("mhm", "b"),
+            lambda: script.hears("mhm wait stop", "b"),
+            lambda: script.speaker_has_stopped(15_000),
+            script.model_acknowledges_cancel,
+            lambda: script.understands("wait, stop", "b"),
+            lambda: script.speaker_drains(99),
+            script.user_stops_speaking,
+        ]
+        for say in said:
+            script.wait(100)
+            say()
+
+    return drive
