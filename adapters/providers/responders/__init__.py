@@ -1,0 +1,1 @@
+"""Models over the network: each turns a context into a streamed reply, and offers tools."""

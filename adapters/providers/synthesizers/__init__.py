@@ -1,0 +1,1 @@
+"""Voices over the network."""
