@@ -1,5 +1,21 @@
 """A test kit for embedders: scripted servers that a provider's adapter can be pointed at, on the loopback address."""
 
-from .chat_server import ChatExchange, Pause, ScriptedChatServer, chat_chunks, sse
+from .chat_server import ChatExchange, ScriptedChatServer, chat_chunks
+from .http_server import HttpExchange, Pause, ReceivedRequest, ScriptedHttpServer, sse, typed_sse
+from .wire_fixture import WireEvent, WireFixture, load_fixture, load_fixtures
 
-__all__ = ["ChatExchange", "Pause", "ScriptedChatServer", "chat_chunks", "sse"]
+__all__ = [
+    "ChatExchange",
+    "HttpExchange",
+    "Pause",
+    "ReceivedRequest",
+    "ScriptedChatServer",
+    "ScriptedHttpServer",
+    "WireEvent",
+    "WireFixture",
+    "chat_chunks",
+    "load_fixture",
+    "load_fixtures",
+    "sse",
+    "typed_sse",
+]
