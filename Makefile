@@ -35,11 +35,11 @@ demo-llm: $(VENV)/.demo-requirements $(VENV)/.local-llm $(VENV)/.wheel ## The sa
 
 .PHONY: test
 test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to pytest)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 .PHONY: quick
 quick: lint ## Style, arrows and the tests that are not marked slow
-	$(BIN)/pytest -m "not slow" --hypothesis-profile=quick $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile=quick $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.test-requirements $(VENV)/.wheel ## Style and the one-way arrows

@@ -9,4 +9,4 @@ from voicechart.statecharts.values import InterruptionSource
 
 def test_the_magic_word_keeps_every_invariant() -> None:
     policy = MagicWordPolicy(sources=frozenset(InterruptionSource), full_duplex=True)
-    check_conversation(Policies(interruption=policy), examples=50)
+    check_conversation(Policies(interruption=policy), examples=30)

@@ -386,6 +386,7 @@ async def test_a_stalled_device_fails_the_write_at_its_deadline(running: Running
             await rig.speaker.write(1, 1, pcm(1_000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [True, False], ids=["held", "paused"])
 async def test_a_stream_that_was_asked_to_stand_still_is_waited_for(running: Running, held: bool) -> None:
     async with running() as rig:

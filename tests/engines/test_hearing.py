@@ -136,6 +136,7 @@ async def test_a_recording_that_nobody_kept_cannot_be_sent_again() -> None:
     assert [(failure.recognition_id, failure.recorded_ms) for failure in desk.failures()] == [("r2", 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("duration_ms", "recorded_ms"), [(30_000, 30_000), (30_020, 0)])
 async def test_at_most_thirty_seconds_of_an_utterance_are_kept(duration_ms: int, recorded_ms: int) -> None:
     recognizer, microphone = ScriptedRecognizer(dies_after(duration_ms)), ScriptedMicrophone()

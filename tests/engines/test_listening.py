@@ -234,6 +234,7 @@ async def test_a_second_failure_gives_the_turn_up_with_its_reason() -> None:
     assert rehearsal.of("stream.error")[0].as_json()["payload"]["error"]["code"] == "stt_died"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("duration_ms", "falls_back"), [(29_000, True), (30_500, False)])
 async def test_a_recording_of_more_than_thirty_seconds_is_not_sent_again(duration_ms: int, falls_back: bool) -> None:
     samples = SPEECH_FORMAT.samples_for_ms(duration_ms)

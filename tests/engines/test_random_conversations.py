@@ -244,6 +244,7 @@ def check_what_was_heard(rehearsal: Rehearsal, device: ScriptedDevice) -> None:
             assert delivery.units <= len(units)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_conversation_over_any_ports_keeps_its_promises(seed: int) -> None:

@@ -36,7 +36,7 @@ from voicechart.statecharts.policies import ConnectionPolicy, Policies, TurnPoli
 
 pytestmark = pytest.mark.anyio
 SHUTDOWN_MS = 500
-POLICIES = Policies(connection=ConnectionPolicy(shutdown_ms=SHUTDOWN_MS, connect_ms=2_000))
+POLICIES = Policies(connection=ConnectionPolicy(shutdown_ms=SHUTDOWN_MS, connect_ms=300))
 
 
 @pytest.fixture(params=["virtual-time", "asyncio"])
@@ -261,10 +261,10 @@ async def test_a_superseded_timer_fires_once_at_its_new_time() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(session.run)
         session.report(SpeechStarted(at=session.clock.now_ns()))
-        await anyio.sleep(0.6)
+        await anyio.sleep(0.2)
         superseded_at = session.clock.now_ns()
-        session.report(SpeechProgressed(at=superseded_at, speech_ms=600))
-        await anyio.sleep(1.5)
+        session.report(SpeechProgressed(at=superseded_at, speech_ms=200))
+        await anyio.sleep(1.1)
         session.close()
     assert len(fired) == 1
     assert fired[0] - superseded_at >= 999_000_000

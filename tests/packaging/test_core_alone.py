@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 # What the extras bring in, by import name. None in sys.modules makes an import fail as if nothing were installed.
 EXTRAS = (
     "cn2an",
@@ -56,6 +58,7 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_every_module_but_the_named_imports_without_any_extra() -> None:
     imported = run_python(WITHOUT_EXTRAS + IMPORT_EVERYTHING)
     assert imported.returncode == 0, imported.stderr

@@ -39,6 +39,7 @@ def test_the_readme_shows_how_to_embed_and_some_document_every_example() -> None
 
 
 # Examples that are tests are found by pytest itself.
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [example for example in EXAMPLES if "/test_" not in example])
 def test_an_example_runs_to_its_end_without_a_warning(example: str, tmp_path: Path) -> None:
     ran = subprocess.run(

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "chart.py"
 
 
+@pytest.mark.slow
 def test_the_chart_s_benchmark_prints_one_object_with_every_engine() -> None:
     ran = subprocess.run(
         [sys.executable, str(BENCHMARK), "--json", "--rounds", "1", "--steps", "2"],

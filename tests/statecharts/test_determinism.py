@@ -188,6 +188,7 @@ def talking(conversation: Conversation) -> None:
     conversation.handle(PrebufferFilled(at=0, output_epoch=1, stream_id=1, played_samples=50))
 
 
+@pytest.mark.slow
 @QUIET
 @given(moves=MOVES, policies=POLICIES)
 def test_every_engine_takes_the_same_facts_to_the_same_actions_states_and_contexts(
@@ -207,6 +208,7 @@ def test_every_engine_takes_the_same_facts_to_the_same_actions_states_and_contex
             assert conversation.context == first.context
 
 
+@pytest.mark.slow
 @QUIET
 @given(moves=MOVES, policies=POLICIES)
 def test_a_conversation_that_was_left_and_restored_goes_on_as_if_it_had_not_been(

@@ -277,6 +277,7 @@ def test_a_refusal_as_json_is_an_object_too(history: Path) -> None:
     assert "attic" in answer["problems"][0]
 
 
+@pytest.mark.slow
 def test_a_history_that_is_locked_fails_with_1(history: Path) -> None:
     blocker = sqlite3.connect(history, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")

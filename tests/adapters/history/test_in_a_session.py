@@ -144,6 +144,7 @@ async def test_what_was_refused_is_kept_when_the_store_recovers_before_the_end(p
     assert turn.text == "what time is it"
 
 
+@pytest.mark.slow
 async def test_a_disk_that_fills_during_a_reply_ends_the_conversation_and_silences_it(path: Path) -> None:
     device = ScriptedDevice()
     with HistoryStore(path) as store:
