@@ -2,15 +2,21 @@
 
 from .chat_server import ChatExchange, ScriptedChatServer, chat_chunks
 from .http_server import HttpExchange, Pause, ReceivedRequest, ScriptedHttpServer, sse, typed_sse
+from .socket_server import ClientGone, ReceivedMessage, Refusal, ScriptedSocketServer, SocketPeer
 from .wire_fixture import WireEvent, WireFixture, load_fixture, load_fixtures
 
 __all__ = [
     "ChatExchange",
+    "ClientGone",
     "HttpExchange",
     "Pause",
+    "ReceivedMessage",
     "ReceivedRequest",
+    "Refusal",
     "ScriptedChatServer",
     "ScriptedHttpServer",
+    "ScriptedSocketServer",
+    "SocketPeer",
     "WireEvent",
     "WireFixture",
     "chat_chunks",
