@@ -1,13 +1,14 @@
 """Engines: what carries out the chart's decisions over ports, and owns the tasks that doing so takes.
 
-`Session` runs one conversation; `CascadeEngine` is its middle for a recogniser, a model and a synthesiser; `ports` is
-what adapters implement.
+`Session` runs one conversation; `CascadeEngine` is its middle for a recogniser, a model and a synthesiser, `TextEngine`
+for a conversation in writing; `ports` is what adapters implement.
 """
 
 from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts
 from .history import ContextLimits, History, MemoryHistory
 from .public_events import PublicEvent
 from .session import Closed, Session
+from .text_engine import TextEngine, TextPorts
 from .tools import Tool, ToolError
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "MemoryHistory",
     "PublicEvent",
     "Session",
+    "TextEngine",
+    "TextPorts",
     "Tool",
     "ToolError",
 ]

@@ -1,7 +1,8 @@
 """The cascade engine: recogniser, model and synthesiser as separate ports, one device with a microphone and a speaker.
 
 It carries out what the chart decides by handing each action to the part that can: `Listening` (microphone and
-recognition), `Replying` (model, synthesis, records) and the output gate. It decides nothing.
+recognition), `Replying` (model, tools, records), `Speaking` (synthesis, speaker) and the output gate. It decides
+nothing.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from .reports import (
     SpeakerLost,
     SpeakerReport,
 )
+from .speaking import Speaking
 from .tools import Tool
 
 
@@ -93,7 +95,7 @@ class CascadeEngine:
         self.gate = OutputGate(self._note_stale)
         self._desk: Desk | None = None
         self._listening: Listening | None = None
-        self._replying: Replying | None = None
+        self._speaking: Speaking | None = None
         self._one_link = anyio.Lock()
         self._link_scope: anyio.CancelScope | None = None
         self._handlers: dict[type[do.Action], Callable[..., None]] = {}
@@ -114,11 +116,11 @@ class CascadeEngine:
         self._listening = listening = Listening(
             desk, ports.recognizer, ports.voice_activity, ports.voice_activity_settings
         )
-        self._replying = replying = Replying(
+        self._speaking = speaking = Speaking(desk, ports.synthesizer, self.gate)
+        replying = Replying(
             desk,
             ports.responder,
-            ports.synthesizer,
-            self.gate,
+            speaking,
             ports.history,
             tools=ports.tools,
             system_prompt=ports.system_prompt,
@@ -126,11 +128,11 @@ class CascadeEngine:
         )
         self._handlers = {
             do.StopPlayback: self._stop_playback,
-            do.PausePlayback: replying.pause,
-            do.ResumePlayback: replying.resume,
-            do.ReleaseOutput: replying.release_output,
-            do.OpenOutput: replying.open_output,
-            do.FinishOutput: replying.finish_output,
+            do.PausePlayback: speaking.pause,
+            do.ResumePlayback: speaking.resume,
+            do.ReleaseOutput: speaking.release_output,
+            do.OpenOutput: speaking.open_output,
+            do.FinishOutput: speaking.finish_output,
             do.StartGeneration: replying.start,
             do.ContinueGeneration: replying.go_on,
             do.CancelGeneration: replying.cancel,
@@ -199,8 +201,8 @@ class CascadeEngine:
 
     async def _live(self, microphone: Microphone, speaker: Speaker) -> None:
         """Listen and follow the speaker until the session is lost or let go."""
-        assert self._replying is not None
-        self._replying.speaker = speaker
+        assert self._speaking is not None
+        self._speaking.speaker = speaker
         self.gate.attach(speaker, self.desk.conversation.context.output_epoch)
         try:
             async with anyio.create_task_group() as tasks:
@@ -209,7 +211,7 @@ class CascadeEngine:
                 await self._follow(speaker)
                 tasks.cancel_scope.cancel()
         finally:
-            self._replying.speaker = None
+            self._speaking.speaker = None
             self.gate.detach()
 
     async def _listen(self, microphone: Microphone) -> None:

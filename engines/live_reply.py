@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from ..statecharts.values import Outcome, ToolStatus
 from .attempt import Attempt
@@ -13,10 +14,33 @@ from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolReques
 from .public_events import TextAppended, TextFinished
 from .reply_text import ReplyText
 from .tools import ToolCalls
-from .voicing import Voicing
 
 Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
 """What was said before this reply. May wait, bounded."""
+
+
+class Voice(Protocol):
+    """Where the text of a reply goes besides the public stream: to a speaker, or nowhere else."""
+
+    def speak(self, unit: SpeechUnit) -> None:
+        """Say this next."""
+        ...
+
+    def close_text(self) -> None:
+        """Nothing more is to be said."""
+        ...
+
+    def cancel(self) -> None:
+        """Stop now, from wherever it is."""
+        ...
+
+    def note_end(self) -> None:
+        """The model's side has its outcome."""
+        ...
+
+    def heard(self, text: ReplyText, units: int) -> str:
+        """What of an unfinished reply reached the user, when `units` units of speech are confirmed."""
+        ...
 
 
 @dataclass
@@ -31,12 +55,11 @@ class LiveReply:
     """What this side holds of one reply; the user of its attempts."""
 
     def __init__(
-        self, desk: Desk, record: Reply, voicing: Voicing, tools: ToolCalls, history: History, context: Context
+        self, desk: Desk, record: Reply, voice: Voice, tools: ToolCalls, history: History, context: Context
     ) -> None:
         self.record = record
-        self.voicing = voicing
+        self.voice = voice
         self.attempt: Attempt | None = None
-        self.stream_id: int | None = None
         self._desk = desk
         self._tools = tools
         self._history = history
@@ -64,8 +87,8 @@ class LiveReply:
         return self._text.written if self._final_text is None else self._final_text
 
     def heard(self, units: int) -> str:
-        """What the first `units` units of its speech say, as it was written."""
-        return self._text.heard(units)
+        """What of it reached the user, when `units` units of its speech are confirmed."""
+        return self.voice.heard(self._text, units)
 
     def begin_attempt(self, responder: Responder, attempt_id: str) -> Attempt:
         """Ask the model: for the first time, again, or to go on after its tools."""
@@ -93,7 +116,7 @@ class LiveReply:
         if final_text is not None and self._steps:
             self._final_text = self._text.written[: self._steps[-1].starts_at_char] + final_text
         self._speak(self._text.close())
-        self.voicing.close_text()
+        self.voice.close_text()
         self._desk.publish(TextFinished(self.generated), response_id=self.record.response_id)
 
     def propose(self, request: ToolRequest) -> tuple[bool, bool]:
@@ -136,6 +159,7 @@ class LiveReply:
             self.close_text()
         self.record = replace(self.record, generated=self.generated, outcome=outcome, reason=reason)
         self.store()
+        self.voice.note_end()
 
     def deliver(self, delivery: Delivery, position: int) -> None:
         """What was heard is known."""
@@ -149,7 +173,7 @@ class LiveReply:
             self.record = replace(self.record, generated=self.generated)
             self.store()
         for unit in units:
-            self.voicing.speak(unit)
+            self.voice.speak(unit)
 
     def _own_messages(self) -> list[Message]:
         """The steps so far: text as it was written, calls, and what came of them."""

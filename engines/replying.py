@@ -1,8 +1,11 @@
-"""Replying: from an admitted turn to audio in the speaker, and to what history remembers of it."""
+"""Replying: from an admitted turn to the model's text, its tools, and what history remembers of it.
+
+What becomes of the text - speech, or nothing more than being shown - is the affair of its `Voices`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import anyio
 
@@ -12,14 +15,9 @@ from ..statecharts.actions import (
     CancelTools,
     ContinueGeneration,
     ExecuteTool,
-    FinishOutput,
-    OpenOutput,
-    PausePlayback,
     RecordDelivery,
     RecordResponse,
     RecordToolOutcome,
-    ReleaseOutput,
-    ResumePlayback,
     StartGeneration,
     StoreUserTurn,
 )
@@ -27,25 +25,34 @@ from ..statecharts.facts import CancelAcknowledged
 from ..statecharts.values import DeliveryStatus
 from .engine import Desk
 from .history import ContextLimits, Delivery, History, Reply, UserTurn, latest_within, messages_of
-from .live_reply import LiveReply
-from .output_gate import OutputGate
-from .ports import Message, Responder, Speaker, Synthesizer
+from .live_reply import LiveReply, Voice
+from .ports import Message, Responder
 from .tools import Tool, ToolCalls
-from .voicing import Voicing
 
 RECEIPT_MARGIN_S = 1.0
 """Beyond the chart's own deadline for a receipt, before a context is built without it."""
 
 
+class Voices(Protocol):
+    """Gives every reply its voice."""
+
+    def begin(self, action: StartGeneration) -> Voice:
+        """The voice of a new reply."""
+        ...
+
+    def forget(self, response_id: str) -> None:
+        """Nothing of that reply can change any more."""
+        ...
+
+
 class Replying:
-    """Carries out the actions of the Generation and Playback regions and the text side of the records."""
+    """Carries out the actions of the Generation region and the text side of the records."""
 
     def __init__(
         self,
         desk: Desk,
         responder: Responder,
-        synthesizer: Synthesizer,
-        gate: OutputGate,
+        voices: Voices,
         history: History,
         *,
         tools: tuple[Tool, ...] = (),
@@ -54,21 +61,18 @@ class Replying:
     ) -> None:
         self._desk = desk
         self._responder = responder
-        self._synthesizer = synthesizer
-        self._gate = gate
+        self._voices = voices
         self._history = history
         self._tools = ToolCalls(desk, tools)
         self._system_prompt = system_prompt
         self._limits = context or ContextLimits()
         self._replies: dict[str, LiveReply] = {}
         self._delivered = anyio.Event()
-        self.speaker: Speaker | None = None
-        """The present speaker; None while there is no device session."""
 
     # -- generation ------------------------------------------------------------------------------------------------
 
     def start(self, action: StartGeneration) -> None:
-        """Begin an attempt; the first one of a response begins its speech too."""
+        """Begin an attempt; the first one of a response gets its voice too."""
         reply = self._replies.get(action.response_id)
         if reply is None:
             reply = self._new_reply(action)
@@ -89,13 +93,11 @@ class Replying:
 
     def _new_reply(self, action: StartGeneration) -> LiveReply:
         response_id = action.response_id
-        voicing = Voicing(self._desk, self._synthesizer, self._gate, response_id, action.output_epoch, action.stamp)
         record = Reply(response_id, action.run_id, action.position)
-        reply = LiveReply(self._desk, record, voicing, self._tools, self._history, self._context_before)
+        voice = self._voices.begin(action)
+        reply = LiveReply(self._desk, record, voice, self._tools, self._history, self._context_before)
         reply.store()
         self._replies[response_id] = reply
-        if self.speaker is not None:
-            self._desk.start_task(voicing.run, self.speaker, name=f"voicing {response_id}")
         return reply
 
     def _begin_attempt(self, reply: LiveReply, attempt_id: str) -> None:
@@ -114,40 +116,10 @@ class Replying:
         said = [record for record in records if isinstance(record, UserTurn) or record.response_id != present]
         return messages_of(latest_within(said, self._limits), self._system_prompt)
 
-    # -- speech ----------------------------------------------------------------------------------------------------
-
     def cancel_speech(self, action: CancelSynthesis) -> None:
         reply = self._replies.get(action.response_id)
         if reply is not None:
-            reply.voicing.cancel()
-
-    def open_output(self, action: OpenOutput) -> None:
-        reply = self._replies[action.response_id]
-        reply.stream_id = action.stream_id
-        reply.voicing.open_output(action)
-
-    def release_output(self, action: ReleaseOutput) -> None:
-        self._with_output(action.stream_id, Voicing.release)
-
-    def pause(self, action: PausePlayback) -> None:
-        self._with_output(action.stream_id, Voicing.pause)
-
-    def resume(self, action: ResumePlayback) -> None:
-        self._with_output(action.stream_id, Voicing.resume)
-
-    def _with_output(self, stream_id: int, ask: Callable[[Voicing], None]) -> None:
-        voicing = self._voicing_of(stream_id)
-        if voicing is not None:
-            ask(voicing)
-
-    def _voicing_of(self, stream_id: int) -> Voicing | None:
-        return next((reply.voicing for reply in self._replies.values() if reply.stream_id == stream_id), None)
-
-    def finish_output(self, action: FinishOutput) -> None:
-        """The end barrier, behind everything that was written to that stream."""
-        voicing = self._voicing_of(action.stream_id)
-        if voicing is not None:
-            self._desk.start_task(voicing.finish, action.end_sample, name=f"end barrier {action.stream_id}")
+            reply.voice.cancel()
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -177,7 +149,7 @@ class Replying:
         self._forget_if_settled(reply)
 
     def record_delivery(self, action: RecordDelivery) -> None:
-        """What was heard: only whole units that a receipt confirms."""
+        """What reached the user; of speech only whole units that a receipt confirms."""
         reply = self._replies[action.response_id]
         whole = action.status in (DeliveryStatus.DELIVERED, DeliveryStatus.TEXT_ONLY)
         text = reply.generated.strip() if whole else reply.heard(action.units)
@@ -193,5 +165,7 @@ class Replying:
     def _forget_if_settled(self, reply: LiveReply) -> None:
         """Once nothing of it can change, nothing of it is kept here; the history has it."""
         if reply.is_settled:
-            reply.voicing.cancel()
-            del self._replies[reply.record.response_id]
+            response_id = reply.record.response_id
+            reply.voice.cancel()
+            self._voices.forget(response_id)
+            del self._replies[response_id]

@@ -35,6 +35,7 @@ from .output_stream import OutputStream
 from .port_calls import error_of, let_go, reading
 from .ports import OutputOpening, Speaker, SpeechUnit, SynthesisRequest, SynthesisStream, Synthesizer
 from .public_events import SpeechTextCommitted
+from .reply_text import ReplyText
 from .reports import (
     PortError,
     SynthesisEnded,
@@ -93,6 +94,13 @@ class Voicing:
     def cancel(self) -> None:
         """Stop now, from wherever it is."""
         self._tell(SynthesisCancelled(at=self._now))
+
+    def note_end(self) -> None:
+        """Speech goes on after the model."""
+
+    def heard(self, text: ReplyText, units: int) -> str:
+        """Whole units that a receipt confirms."""
+        return text.heard(units)
 
     # -- its output stream, as the chart decides ---------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from .device import LinkScript, ScriptedDevice, ScriptedLink
 from .generation import ScriptedGenerationStream, ScriptedResponder, says
 from .microphone import ScriptedMicrophone, SoundIsSpeech
 from .recognition import ScriptedRecognitionStream, ScriptedRecognizer, hears
-from .rehearsal import HANDS_FREE, Rehearsal, RehearsalOver
+from .rehearsal import HANDS_FREE, Rehearsal, RehearsalOver, TextRehearsal
 from .script import OnCancel, Script, Step, scripted_error
 from .speaker import ScriptedOutput, ScriptedSpeaker, SpeakerScript
 from .synthesis import ScriptedSynthesisStream, ScriptedSynthesizer, SpeechScript, marker
@@ -42,6 +42,7 @@ __all__ = [
     "SpeakerScript",
     "SpeechScript",
     "Step",
+    "TextRehearsal",
     "hears",
     "marker",
     "says",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import anyio
 
@@ -27,6 +27,7 @@ from ..history import History, MemoryHistory, Record, Reply
 from ..ports import Recognizer, Responder, Synthesizer
 from ..public_events import PublicEvent
 from ..session import Closed, Session
+from ..text_engine import TextEngine, TextPorts
 from ..tools import Tool
 from .device import ScriptedDevice
 from .generation import ScriptedResponder
@@ -47,41 +48,12 @@ class RehearsalOver(Exception):
     """What was waited for cannot happen any more."""
 
 
-class Rehearsal:
-    """Runs one session. Ports that are not given are scripted ones that do nothing or answer at once."""
+class Conducted:
+    """One session that is run by a test, with everything that came of it."""
 
-    def __init__(
-        self,
-        *,
-        device: AudioDevice | None = None,
-        recognizer: Recognizer | None = None,
-        responder: Responder | None = None,
-        synthesizer: Synthesizer | None = None,
-        voice_activity: SpeechProbability | None = None,
-        voice_activity_settings: VoiceActivitySettings | None = None,
-        history: History | None = None,
-        tools: tuple[Tool, ...] = (),
-        system_prompt: str | None = None,
-        policies: Policies = HANDS_FREE,
-        conversation: Conversation | None = None,
-    ) -> None:
-        self.history: History = history or MemoryHistory()
-        self.engine = CascadeEngine(
-            CascadePorts(
-                device=device or ScriptedDevice(),
-                recognizer=recognizer or ScriptedRecognizer(),
-                responder=responder or ScriptedResponder(),
-                synthesizer=synthesizer or ScriptedSynthesizer(),
-                voice_activity=voice_activity or SoundIsSpeech(),
-                history=self.history,
-                tools=tools,
-                system_prompt=system_prompt,
-                voice_activity_settings=voice_activity_settings,
-            )
-        )
-        self.session = Session(
-            conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal")), self.engine
-        )
+    def __init__(self, session: Session, history: History) -> None:
+        self.session = session
+        self.history = history
         self.events: list[PublicEvent] = []
         self.actions: list[Action] = []
         self.closed: Closed | None = None
@@ -91,7 +63,7 @@ class Rehearsal:
         self.session.watch(self._note_action)
 
     @asynccontextmanager
-    async def running(self, *, ready: bool = True) -> AsyncGenerator[Rehearsal, None]:
+    async def running(self, *, ready: bool = True) -> AsyncGenerator[Self, None]:
         """The session runs during the block; at its end it is closed, unless it has ended by itself.
 
         `ready`: the block begins when the session is ready. What `run` raises, the block raises.
@@ -192,3 +164,60 @@ class Rehearsal:
     def _note_change(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+class Rehearsal(Conducted):
+    """Runs one session. Ports that are not given are scripted ones that do nothing or answer at once."""
+
+    def __init__(
+        self,
+        *,
+        device: AudioDevice | None = None,
+        recognizer: Recognizer | None = None,
+        responder: Responder | None = None,
+        synthesizer: Synthesizer | None = None,
+        voice_activity: SpeechProbability | None = None,
+        voice_activity_settings: VoiceActivitySettings | None = None,
+        history: History | None = None,
+        tools: tuple[Tool, ...] = (),
+        system_prompt: str | None = None,
+        policies: Policies = HANDS_FREE,
+        conversation: Conversation | None = None,
+    ) -> None:
+        history = history or MemoryHistory()
+        self.engine = CascadeEngine(
+            CascadePorts(
+                device=device or ScriptedDevice(),
+                recognizer=recognizer or ScriptedRecognizer(),
+                responder=responder or ScriptedResponder(),
+                synthesizer=synthesizer or ScriptedSynthesizer(),
+                voice_activity=voice_activity or SoundIsSpeech(),
+                history=history,
+                tools=tools,
+                system_prompt=system_prompt,
+                voice_activity_settings=voice_activity_settings,
+            )
+        )
+        conversation = conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
+        super().__init__(Session(conversation, self.engine), history)
+
+
+class TextRehearsal(Conducted):
+    """Runs one session in writing."""
+
+    def __init__(
+        self,
+        *,
+        responder: Responder | None = None,
+        history: History | None = None,
+        tools: tuple[Tool, ...] = (),
+        system_prompt: str | None = None,
+        policies: Policies = HANDS_FREE,
+        conversation: Conversation | None = None,
+    ) -> None:
+        history = history or MemoryHistory()
+        self.engine = TextEngine(
+            TextPorts(responder or ScriptedResponder(), history, tools=tools, system_prompt=system_prompt)
+        )
+        conversation = conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
+        super().__init__(Session(conversation, self.engine), history)
