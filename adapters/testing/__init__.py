@@ -2,7 +2,8 @@
 
 from .chat_server import ChatExchange, ScriptedChatServer, chat_chunks
 from .http_server import HttpExchange, Pause, ReceivedRequest, ScriptedHttpServer, sse, typed_sse
-from .socket_server import ClientGone, ReceivedMessage, Refusal, ScriptedSocketServer, SocketPeer
+from .socket_peer import ClientGone, ReceivedMessage, SocketPeer
+from .socket_server import Refusal, ScriptedSocketServer
 from .wire_fixture import WireEvent, WireFixture, load_fixture, load_fixtures
 
 __all__ = [
