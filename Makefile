@@ -9,6 +9,9 @@ SHELL := bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# The vendors' libraries hold back versions that ours do not: an environment of their own.
+ORACLES ?= .venv-oracles
+ORACLES_PIP := $(ORACLES)/bin/python -m pip --disable-pip-version-check --quiet
 
 # The first of these that is new enough and can make a virtual environment; empty when there is none.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -41,6 +44,10 @@ test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to 
 quick: lint ## Style, arrows and the tests that are not marked slow
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile=quick $(ARGS)
 
+.PHONY: oracles
+oracles: $(ORACLES)/.wheel ## Our wire against the vendors' own libraries, in an environment of their own
+	$(ORACLES)/bin/pytest tests/oracles $(ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.test-requirements $(VENV)/.wheel ## Style and the one-way arrows
 	$(BIN)/ruff check $(CHECKED)
@@ -63,7 +70,7 @@ lock: $(VENV)/.python ## Resolve requirements/*.lock anew
 
 .PHONY: clean
 clean: ## Remove the environment and everything that was built or cached
-	rm -rf $(VENV) build dist out *.egg-info .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(ORACLES) build dist out *.egg-info .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 
 .PHONY: help
 help: ## This list
@@ -102,4 +109,16 @@ $(VENV)/.wheel: $(SOURCES) | $(VENV)/.python
 	rm -rf build $(VENV)/wheels
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(VENV)/wheels .
 	$(PIP) install --no-deps --force-reinstall $(VENV)/wheels/voicechart-*.whl
+	@touch $@
+
+$(ORACLES)/.requirements: requirements/oracles.lock | $(VENV)/.python
+	@echo "Installing the vendors' libraries: a hundred megabytes, once ..."
+	$(BIN)/python -m venv $(ORACLES)
+	$(ORACLES_PIP) install --require-hashes -r $<
+	@touch $@
+
+$(ORACLES)/.wheel: $(SOURCES) $(ORACLES)/.requirements
+	rm -rf build $(ORACLES)/wheels
+	$(ORACLES_PIP) wheel --no-deps --no-build-isolation --wheel-dir $(ORACLES)/wheels .
+	$(ORACLES_PIP) install --no-deps --force-reinstall $(ORACLES)/wheels/voicechart-*.whl
 	@touch $@

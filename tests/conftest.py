@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from pydantic import JsonValue
 
 from voicechart.statecharts import Conversation, InterruptionPolicy, Policies, SeededIds
 from voicechart.statecharts.testing import ScriptedConversation
 from voicechart.statecharts.values import InterruptionSource, TurnAuthority
+
+GOLDEN = Path(__file__).parent / "conformance" / "golden"
+collect_ignore = ["oracles"]
+"""They have an environment and a configuration of their own: `make oracles`."""
 
 # No deadline: a test does not time. In continuous integration hypothesis brings a profile of its own, without deadline
 # and with the same examples every time. `quick` is for `make quick`.
@@ -26,6 +34,24 @@ def anyio_backend() -> str:
     A test that needs trio's virtual clock says so itself: `@pytest.mark.parametrize("anyio_backend", ["trio"])`.
     """
     return "asyncio"
+
+
+@pytest.fixture
+def golden() -> Callable[[str, JsonValue], None]:
+    """`golden("openai-chat/tools", sent)`: it is what stands in `conformance/golden/openai-chat/tools.json`.
+
+    With VOICECHART_WRITE_GOLDEN=1 in the environment it is recorded instead. The oracles hold these files against the
+    vendor's types (`oracles/README.md`).
+    """
+
+    def compare(name: str, sent: JsonValue) -> None:
+        path = GOLDEN / f"{name}.json"
+        if os.environ.get("VOICECHART_WRITE_GOLDEN"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(sent, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        assert json.loads(path.read_text(encoding="utf-8")) == sent
+
+    return compare
 
 
 @pytest.fixture

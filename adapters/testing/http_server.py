@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 MAX_REQUEST_BYTES = 16 << 20
 REQUEST_DEADLINE_S = 10.0
+UNRECORDED_HEADERS = frozenset({"host", "user-agent", "content-length", "connection"})
 EVENT_STREAM: Mapping[str, str] = {"Content-Type": "text/event-stream"}
 
 
@@ -63,6 +64,16 @@ class ReceivedRequest:
     def json(self) -> dict[str, JsonValue]:
         """The body as a JSON object."""
         return cast("dict[str, JsonValue]", json.loads(self.body))
+
+    def recorded(self, *secrets: str) -> JsonValue:
+        """What a golden file keeps of it: no secret, and nothing that differs from run to run."""
+        headers: dict[str, JsonValue] = {}
+        for name, value in sorted(self.headers.items()):
+            if name not in UNRECORDED_HEADERS:
+                for secret in secrets:
+                    value = value.replace(secret, "<secret>")
+                headers[name] = value
+        return {"method": self.method, "path": self.path, "headers": headers, "body": self.json()}
 
 
 class ScriptedHttpServer:

@@ -92,5 +92,7 @@ def load_fixture(path: Path) -> WireFixture:
 
 def load_fixtures(folder: Path, protocol: str | None = None) -> dict[str, WireFixture]:
     """Every fixture below `folder`, or those of one protocol, by path relative to it without suffix."""
-    found = {str(path.relative_to(folder).with_suffix("")): load_fixture(path) for path in sorted(folder.rglob("*.json"))}
+    found = {
+        str(path.relative_to(folder).with_suffix("")): load_fixture(path) for path in sorted(folder.rglob("*.json"))
+    }
     return {name: fixture for name, fixture in found.items() if protocol in (None, fixture.protocol)}

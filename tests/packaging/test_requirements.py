@@ -15,9 +15,15 @@ LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 BUILD = ["setuptools>=77"]
+ORACLES = [
+    line
+    for line in (ROOT / "requirements" / "oracles.in").read_text(encoding="utf-8").splitlines()
+    if line and not line.startswith("#")
+]
 WANTED = {
     "demo.lock": [*PROJECT["dependencies"], *EXTRAS["local"], *BUILD],
     "local-llm.lock": EXTRAS["local-llm"],
+    "oracles.lock": [*PROJECT["dependencies"], *ORACLES, *BUILD],
     "test.lock": [*PROJECT["dependencies"], *(line for extra in EXTRAS.values() for line in extra), *BUILD],
 }
 
@@ -34,7 +40,7 @@ def pins(lock: Path) -> dict[str, list[tuple[Requirement, int]]]:
     return found
 
 
-def test_there_is_a_lock_for_the_demo_for_the_tests_and_for_the_language_model() -> None:
+def test_there_is_a_lock_for_the_demo_the_tests_the_language_model_and_the_oracles() -> None:
     assert {lock.name for lock in LOCKS} == set(WANTED)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 import anyio
@@ -97,7 +97,7 @@ async def test_the_first_words_come_before_the_answer_is_complete() -> None:
         await chat.aclose()
 
 
-async def test_the_request_has_the_shape_of_chat_completions() -> None:
+async def test_the_request_has_the_shape_of_chat_completions(golden: Callable[[str, JsonValue], None]) -> None:
     tool = ToolDefinition("get_time", "Tells the time.", '{"type": "object", "properties": {}}')
     messages = (
         Message("system", "Be brief."),
@@ -111,37 +111,8 @@ async def test_the_request_has_the_shape_of_chat_completions() -> None:
         await read((await chat.open(request(*messages, tools=(tool,)))).reports())
         await chat.aclose()
     (received,) = server.requests
-    assert (received.method, received.path) == ("POST", "/v1/chat/completions")
     assert received.headers["authorization"] == f"Bearer {KEY}"
-    assert received.headers["content-type"] == "application/json"
-    assert received.headers["accept"] == "text/event-stream"
-    expected: dict[str, JsonValue] = {
-        "model": "m-1",
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "temperature": 0.3,
-        "messages": [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "What time is it?"},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "get_time", "arguments": "{}"}}],
-            },
-            {"role": "tool", "tool_call_id": "c1", "content": "noon"},
-        ],
-        "tools": [
-            {
-                "type": "function",
-                "function": {
-                    "name": "get_time",
-                    "description": "Tells the time.",
-                    "parameters": {"type": "object", "properties": {}},
-                },
-            }
-        ],
-    }
-    assert received.json() == expected
+    golden("openai-chat/tool-result", received.recorded(KEY))
 
 
 async def test_neither_key_nor_usage_is_sent_unless_wanted() -> None:
