@@ -6,10 +6,11 @@ for a conversation in writing; `ports` is what adapters implement.
 
 from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts
 from .history import ContextLimits, History, MemoryHistory
+from .hold_lines import HoldLine, HoldLines
 from .public_events import PublicEvent
 from .session import Closed, Session
 from .text_engine import TextEngine, TextPorts
-from .tools import Tool, ToolError
+from .tools import SideEffects, Tool, ToolError, ToolRefused, tool
 
 __all__ = [
     "AudioDevice",
@@ -19,11 +20,16 @@ __all__ = [
     "Closed",
     "ContextLimits",
     "History",
+    "HoldLine",
+    "HoldLines",
     "MemoryHistory",
     "PublicEvent",
     "Session",
+    "SideEffects",
     "TextEngine",
     "TextPorts",
     "Tool",
     "ToolError",
+    "ToolRefused",
+    "tool",
 ]

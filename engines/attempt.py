@@ -32,6 +32,7 @@ from .reports import (
     ToolCallProposed,
     UsageUpdated,
 )
+from .tools import Judged
 
 OPEN_TIMEOUT_S = 30.0
 PROGRESS_NS = 1_000_000_000
@@ -53,8 +54,8 @@ class AttemptUser(Protocol):
         """No more text. `final_text`, where given, replaces what this attempt appended."""
         ...
 
-    def propose(self, request: ToolRequest) -> tuple[bool, bool]:
-        """A complete call: remember it. Returns whether it is valid, and whether it would run in the background."""
+    async def propose(self, request: ToolRequest) -> Judged:
+        """A complete call: remember it, and judge it. May wait, bounded, for somebody's approval."""
         ...
 
 
@@ -68,6 +69,7 @@ class Attempt:
         self.attempt_id = attempt_id
         self._stream: GenerationStream | None = None
         self._scope = anyio.CancelScope()
+        self._judging: anyio.CancelScope | None = None
         self._cancelled = False
         self._abandoned = False
         self._finished = False
@@ -82,6 +84,8 @@ class Attempt:
     def cancel(self, reason: str) -> None:
         """From now on nothing of it counts but its end. A stream that is not open yet is never opened."""
         self._cancelled = True
+        if self._judging is not None:
+            self._judging.cancel()
         if self._stream is not None:
             self._stream.cancel(reason)
         else:
@@ -115,19 +119,19 @@ class Attempt:
             return
         async with reading(self._stream.reports()) as reports:
             async for report in reports:
-                self._take(report)
+                await self._take(report)
                 if self._finished:
                     return
         self._fail(_error("model_cut_off", "it ended without saying that it had ended"))
 
-    def _take(self, report: GenerationReport) -> None:
+    async def _take(self, report: GenerationReport) -> None:
         match report:
             case TextDelta(text):
                 self._take_text(text)
             case ReasoningDelta():
                 self._note_progress()
             case ToolCallProposed(call_id, name, arguments_json):
-                self._take_call(ToolRequest(call_id, name, arguments_json))
+                await self._take_call(ToolRequest(call_id, name, arguments_json))
             case UsageUpdated(usage):
                 self._desk.report(UsageReported(at=self._now, attempt_id=self.attempt_id, usage=usage))
             case GenerationEnded(final_text, awaits_tools):
@@ -154,18 +158,22 @@ class Attempt:
             if self._stream is not None:
                 self._stream.cancel("the reply is too long")
 
-    def _take_call(self, request: ToolRequest) -> None:
+    async def _take_call(self, request: ToolRequest) -> None:
         if self._cancelled:
             return
-        valid, background = self._user.propose(request)
+        with anyio.CancelScope() as self._judging:
+            judged = await self._user.propose(request)
+        if self._judging.cancelled_caught or self._cancelled:
+            return
         self._desk.report(
             ToolCallReady(
                 at=self._now,
                 attempt_id=self.attempt_id,
                 call_id=request.call_id,
                 name=request.name,
-                valid=valid,
-                background=background,
+                valid=judged.valid,
+                approved=judged.approved,
+                background=judged.background,
             )
         )
 

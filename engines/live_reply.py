@@ -10,10 +10,11 @@ from ..statecharts.values import Outcome, ToolStatus
 from .attempt import Attempt
 from .engine import Desk
 from .history import Delivery, History, Reply, ToolExchange, messages_of_calls, with_tool_output
+from .hold_lines import HoldLadder
 from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolRequest
 from .public_events import TextAppended, TextFinished
 from .reply_text import ReplyText
-from .tools import ToolCalls
+from .tools import Judged, ToolCalls
 
 Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
 """What was said before this reply. May wait, bounded."""
@@ -32,6 +33,11 @@ class Voice(Protocol):
 
     def cancel(self) -> None:
         """Stop now, from wherever it is."""
+        ...
+
+    @property
+    def can_be_heard(self) -> bool:
+        """Something that was handed in has not been played to its end yet, as far as is known."""
         ...
 
     def note_end(self) -> None:
@@ -69,6 +75,8 @@ class LiveReply:
         self._final_text: str | None = None
         self._steps: list[_Step] = []
         self._proposed: dict[str, ToolRequest] = {}
+        self._judged: dict[str, Judged] = {}
+        self._holding = HoldLadder(desk, self)
 
     @property
     def is_settled(self) -> bool:
@@ -119,13 +127,21 @@ class LiveReply:
         self.voice.close_text()
         self._desk.publish(TextFinished(self.generated), response_id=self.record.response_id)
 
-    def propose(self, request: ToolRequest) -> tuple[bool, bool]:
-        if request.call_id not in self._proposed:
+    async def propose(self, request: ToolRequest) -> Judged:
+        if request.call_id not in self._judged:
+            judged = await self._tools.judge(self.record.response_id, request)
+            self._judged[request.call_id] = judged
             self._proposed[request.call_id] = request
             self._steps[-1].call_ids.append(request.call_id)
-        return self._tools.refusal(request) is None, self._tools.is_background(request)
+        return self._judged[request.call_id]
 
     # -- tools -----------------------------------------------------------------------------------------------------
+
+    def begin_call(self, call_id: str) -> ToolRequest:
+        """A proposed call is about to run."""
+        request = self.keep_call(call_id)
+        self._holding.begin(call_id, self._tools.hold_lines(request))
+        return request
 
     def keep_call(self, call_id: str) -> ToolRequest:
         """A proposed call becomes part of the record."""
@@ -140,9 +156,24 @@ class LiveReply:
         request = self.keep_call(call_id)
         output = self._tools.conclude(self.record.response_id, call_id)
         if not output and status is ToolStatus.FAILED:
-            output = self._tools.refusal(request) or "refused: another call is open under this identity"
+            output = self._judged[call_id].refusal or "refused: another call is open under this identity"
+        failed = status in (ToolStatus.FAILED, ToolStatus.UNKNOWN)
+        self._holding.end(call_id, self._tools.hold_lines(request).failed if failed else None)
         self.record = with_tool_output(self.record, call_id, status, output)
         self.store()
+
+    @property
+    def can_be_heard(self) -> bool:
+        """For the hold lines."""
+        return self.voice.can_be_heard
+
+    def say_aside(self, text: str) -> None:
+        """Say what the model never wrote."""
+        self.voice.speak(self._text.aside(text))
+
+    def hush(self) -> None:
+        """No hold line is said any more."""
+        self._holding.stop(for_good=True)
 
     # -- the record ------------------------------------------------------------------------------------------------
 
@@ -154,6 +185,7 @@ class LiveReply:
         """The model's side has ended, whether or not the model knows."""
         if self.attempt is not None and not self.attempt.is_finished:
             self.attempt.abandon(reason or outcome)
+        self._holding.stop()
         if outcome is Outcome.FAILED:
             # What exists is spoken to its end; a synthesis that is cancelled already takes nothing more.
             self.close_text()

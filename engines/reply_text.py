@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .ports import SpeechUnit
 from .spoken import SpokenTextProjection
 
@@ -40,6 +42,13 @@ class ReplyText:
         self._pieces.append(text)
         return self._remember(self._projection.feed(text))
 
+    def aside(self, text: str) -> SpeechUnit:
+        """A unit that speaks nothing of the text: it stands behind the units before it."""
+        end = self._units[-1].source_end if self._units else 0
+        unit = SpeechUnit(len(self._units), text, end, end)
+        self._units.append(unit)
+        return unit
+
     def close(self) -> list[SpeechUnit]:
         """No more text; returns the last units."""
         return self._remember(self._projection.close())
@@ -52,5 +61,7 @@ class ReplyText:
         return self.written[: last.source_end].strip()
 
     def _remember(self, units: list[SpeechUnit]) -> list[SpeechUnit]:
-        self._units.extend(units)
-        return units
+        # What was said aside has taken numbers, too.
+        numbered = [replace(unit, index=len(self._units) + place) for place, unit in enumerate(units)]
+        self._units.extend(numbered)
+        return numbered

@@ -85,6 +85,8 @@ class Replying:
     def cancel(self, action: CancelGeneration) -> None:
         """Ask for the end; an attempt that is not under way is acknowledged at once."""
         reply = self._replies.get(action.response_id)
+        if reply is not None:
+            reply.hush()
         attempt = reply.attempt if reply is not None else None
         if attempt is not None and not attempt.is_finished:
             attempt.cancel(action.reason)
@@ -119,12 +121,13 @@ class Replying:
     def cancel_speech(self, action: CancelSynthesis) -> None:
         reply = self._replies.get(action.response_id)
         if reply is not None:
+            reply.hush()
             reply.voice.cancel()
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def execute(self, action: ExecuteTool) -> None:
-        request = self._replies[action.response_id].keep_call(action.call_id)
+        request = self._replies[action.response_id].begin_call(action.call_id)
         self._tools.execute(action.response_id, request, action.stamp)
 
     def cancel_tools(self, action: CancelTools) -> None:

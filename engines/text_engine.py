@@ -152,6 +152,11 @@ class Shown:
     def speak(self, unit: SpeechUnit) -> None:
         """Nobody says it."""
 
+    @property
+    def can_be_heard(self) -> bool:
+        """Never."""
+        return False
+
     def close_text(self) -> None:
         """The end is told when the model's side has its outcome."""
 

@@ -102,6 +102,16 @@ class Voicing:
         """Whole units that a receipt confirms."""
         return text.heard(units)
 
+    @property
+    def can_be_heard(self) -> bool:
+        """Something that was handed in has not been played to its end yet, as far as is known."""
+        if self._units or self._ahead_ms:
+            return True
+        output = self._desk.conversation.context.output
+        if output is None or output.output_epoch != self._epoch:
+            return self._end_sample > 0
+        return output.played_samples is not None and output.played_samples < self._end_sample
+
     # -- its output stream, as the chart decides ---------------------------------------------------------------------
 
     def open_output(self, action: OpenOutput) -> None:
