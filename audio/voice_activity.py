@@ -99,7 +99,7 @@ class VoiceActivityDetector:
         self._speaking = False
         self._voiced = False
         self._voiced_since = 0
-        self._unvoiced_since = 0
+        self._unvoiced_since: int | None = None
         self._onset_at = 0
         self._told_at = 0
         self._judged_to = 0
@@ -108,6 +108,15 @@ class VoiceActivityDetector:
     def speaking(self) -> bool:
         """Between an onset and its offset."""
         return self._speaking
+
+    @property
+    def silence_ms(self) -> float:
+        """Since the last voiced hop, whether or not speech is open; 0 while a hop is voiced, and after a gap."""
+        return 0.0 if self._unvoiced_since is None else _ms(self._judged_to - self._unvoiced_since)
+
+    def voiced_ms_after(self, sample: int) -> float:
+        """How much of the present voiced stretch is behind that position of the track; 0 while nothing is voiced."""
+        return max(0.0, _ms(self._judged_to - max(sample, self._voiced_since))) if self._voiced else 0.0
 
     def feed(self, frame: AudioFrame) -> list[VoiceActivity]:
         """What the hops that are complete now say, oldest first.
@@ -129,13 +138,14 @@ class VoiceActivityDetector:
         self._hops.reset()
         self._probability.reset()
         self._speaking = self._voiced = False
+        self._unvoiced_since = None
         return was_speaking
 
     def finish(self) -> list[VoiceActivity]:
         """The track ended: the offset of open speech, with the silence there was. Less than a hop is left unjudged."""
         ended: list[VoiceActivity] = []
         if self._speaking:
-            speech_end = self._judged_to if self._voiced else self._unvoiced_since
+            speech_end = self._judged_to if self._unvoiced_since is None else self._unvoiced_since
             ended.append(SpeechOffset(speech_end, SPEECH_FORMAT.duration_ms(self._judged_to - speech_end)))
         self.gap()
         return ended
@@ -149,8 +159,8 @@ class VoiceActivityDetector:
         threshold = self.settings.stop_threshold if was_voiced else self.settings.start_threshold
         self._voiced = probability >= threshold
         if self._voiced and not was_voiced:
-            self._voiced_since = hop.start_sample
-        elif was_voiced and not self._voiced:
+            self._voiced_since, self._unvoiced_since = hop.start_sample, None
+        elif not self._voiced and self._unvoiced_since is None:
             self._unvoiced_since = hop.start_sample
         return self._judge_speech(hop.end_sample) if self._speaking else self._judge_silence(hop.end_sample)
 
@@ -163,7 +173,7 @@ class VoiceActivityDetector:
         return [SpeechOnset(self._onset_at, now_sample)]
 
     def _judge_speech(self, now_sample: int) -> list[VoiceActivity]:
-        if not self._voiced:
+        if self._unvoiced_since is not None:
             silence_ms = _ms(now_sample - self._unvoiced_since)
             if silence_ms < self.settings.min_silence_ms:
                 return []

@@ -22,14 +22,10 @@ from ..statecharts.facts import (
     ConnectionFailed,
     ConnectionLost,
     ConnectionReady,
-    Fact,
-    PlaybackDrained,
-    PlaybackProgressed,
-    PlaybackStopped,
-    PrebufferFilled,
-    StreamFact,
-    Underrun,
 )
+from ..statecharts.values import TurnAuthority
+from .device_facts import receipt_to_fact
+from .end_of_turn import EndOfTurn
 from .engine import Desk
 from .history import ContextLimits, History, MemoryHistory
 from .listening import Listening
@@ -37,18 +33,10 @@ from .output_gate import OutputGate
 from .port_calls import let_go, reading
 from .ports import Microphone, Recognizer, Responder, Speaker, Synthesizer
 from .replying import Replying
-from .reports import (
-    PortError,
-    RenderingDrained,
-    RenderingProgressed,
-    RenderingStarted,
-    RenderingStarved,
-    RenderingStopped,
-    SpeakerLost,
-    SpeakerReport,
-)
+from .reports import DeviceButton, PortError, SpeakerLost
 from .speaking import Speaking
 from .tools import Tool
+from .turn_authorities import lacking_authority
 
 
 class AudioLink(Protocol):
@@ -85,6 +73,8 @@ class CascadePorts:
     context: ContextLimits = field(default_factory=ContextLimits)
     """How much of the history the model is shown."""
     voice_activity_settings: VoiceActivitySettings | None = None
+    end_of_turn: EndOfTurn | None = None
+    """Judges pauses under the turn authority `semantic`; no other authority asks it."""
 
 
 class CascadeEngine:
@@ -114,7 +104,7 @@ class CascadeEngine:
         ports = self.ports
         self._desk = desk
         self._listening = listening = Listening(
-            desk, ports.recognizer, ports.voice_activity, ports.voice_activity_settings
+            desk, ports.recognizer, ports.voice_activity, ports.voice_activity_settings, ports.end_of_turn
         )
         self._speaking = speaking = Speaking(desk, ports.synthesizer, self.gate)
         replying = Replying(
@@ -156,6 +146,30 @@ class CascadeEngine:
     def carry_out(self, action: do.Action) -> None:
         self._handlers[type(action)](action)
 
+    # -- buttons -----------------------------------------------------------------------------------------------------
+
+    def press_talk(self) -> None:
+        """Push-to-talk, under the turn authority `manual`: the user begins to speak."""
+        self.listening.press(DeviceButton.TALK)
+
+    def release_talk(self) -> None:
+        """The user has finished: the turn is committed once its transcript is whole."""
+        self.listening.press(DeviceButton.RELEASE)
+
+    def clear_talk(self) -> None:
+        """The user takes back what is being said."""
+        self.listening.press(DeviceButton.CLEAR)
+
+    def press_stop(self) -> None:
+        """The stop button: interrupts the reply that is heard, where the policy lets buttons do so."""
+        self.listening.press(DeviceButton.STOP)
+
+    @property
+    def listening(self) -> Listening:
+        """There from `attach` on."""
+        assert self._listening is not None
+        return self._listening
+
     async def aclose(self) -> None:
         """Release device, recogniser, model and synthesiser."""
         await let_go(self.ports.recognizer, "the recogniser")
@@ -195,6 +209,12 @@ class CascadeEngine:
 
     async def _prepare(self) -> None:
         """Everything that takes long, before the user is told that the session is ready."""
+        authority, ports = self.desk.conversation.policies.turn.authority, self.ports
+        lacking = lacking_authority(authority, ports.recognizer.capabilities, ports.end_of_turn)
+        if lacking is not None:
+            raise PortError(ScopedError("turn_authority_lacking", "recognition", ErrorScope.SESSION, lacking))
+        if authority is TurnAuthority.SEMANTIC and ports.end_of_turn is not None:
+            await ports.end_of_turn.prepare()
         await self.ports.recognizer.prepare()
         await self.ports.responder.prepare()
         await self.ports.synthesizer.prepare()
@@ -217,7 +237,7 @@ class CascadeEngine:
     async def _listen(self, microphone: Microphone) -> None:
         assert self._listening is not None
         try:
-            await self._listening.listen(microphone)
+            await self.listening.listen(microphone)
         except PortError as failure:
             self._lose(failure.error)
 
@@ -251,33 +271,6 @@ class CascadeEngine:
     @property
     def _now(self) -> int:
         return self.desk.clock.now_ns()
-
-
-_RECEIPTS: dict[type[SpeakerReport], type[StreamFact]] = {
-    RenderingStarted: PrebufferFilled,
-    RenderingProgressed: PlaybackProgressed,
-    RenderingStarved: Underrun,
-    RenderingDrained: PlaybackDrained,
-    RenderingStopped: PlaybackStopped,
-}
-
-
-def receipt_to_fact(report: SpeakerReport, at: int) -> Fact:
-    """The chart's fact for what the speaker reported."""
-    if isinstance(report, SpeakerLost):
-        return ConnectionLost(at=at, error=report.error)
-    position = report.position
-    kind = _RECEIPTS[type(report)]
-    return kind(
-        at=at,
-        output_epoch=report.output_epoch,
-        stream_id=report.stream_id,
-        accepted_samples=position.accepted_samples,
-        submitted_samples=position.submitted_samples,
-        played_samples=position.played_samples,
-        source=position.source,
-        confidence=position.confidence,
-    )
 
 
 def degradations_of(ports: CascadePorts) -> tuple[str, ...]:

@@ -41,6 +41,9 @@ from .recognized import cut_off, incomplete, not_opened, too_slow, words_to_fact
 from .reports import (
     RecognitionEnded,
     RecognitionErrored,
+    SegmentFinal,
+    SegmentHypothesis,
+    Word,
 )
 
 MAX_RECORDING_MS = 30_000
@@ -66,6 +69,10 @@ class Hearing:
         on_failure: Callable[[Hearing], None],
     ) -> None:
         self.recognition_id = recognition_id
+        self.words: tuple[Word, ...] = ()
+        """Of the latest segment, where the recogniser aligns."""
+        self.language: str | None = None
+        """Where the recogniser tells."""
         self._desk = desk
         self._recognizer = recognizer
         self._format = format
@@ -211,6 +218,10 @@ class Hearing:
                         self._tell(RecognizerErrored(at=self._now, error=error))
                         return
                     case _:
+                        if isinstance(report, SegmentHypothesis | SegmentFinal):
+                            self.words = report.words
+                        if isinstance(report, SegmentFinal):
+                            self.language = report.language or self.language
                         if self._chart.state in ("ready", "streaming", "finishing"):
                             self._desk.report(words_to_fact(report, self.recognition_id, self._now))
         self._tell(RecognizerErrored(at=self._now, error=cut_off()))

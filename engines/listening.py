@@ -3,6 +3,9 @@
 Whatever the microphone and the device sessions do, there is one track here without holes: a short one is filled with
 silence, and a new device session continues the positions of the one before. What was lost is told to the chart, which
 decides whether the utterance survives it.
+
+Voice activity opens turns, and ends them under the authority `vad`. Another one may end a turn while the user is still
+heard: what is said from there on is not lost, it begins a turn (or continues the committed one) at that very sample.
 """
 
 from __future__ import annotations
@@ -22,13 +25,23 @@ from ..audio.voice_activity import (
     VoiceActivitySettings,
 )
 from ..statecharts.actions import CancelRecognition, FinishRecognition, StartRecognition, TranscribeRecording
-from ..statecharts.facts import ConnectionLost, InputDiscontinuity, SpeechProgressed, SpeechStarted, TurnEnded
+from ..statecharts.facts import (
+    ButtonPressed,
+    ConnectionLost,
+    InputDiscontinuity,
+    SpeechProgressed,
+    SpeechStarted,
+    TurnCancelled,
+    TurnEnded,
+)
 from ..statecharts.values import TurnAuthority
+from .end_of_turn import EndOfTurn, TurnSoFar
 from .engine import Desk
 from .hearing import Hearing
 from .port_calls import reading
 from .ports import Microphone, Recognizer
-from .reports import Captured, CaptureEnded, CaptureGap
+from .reports import ButtonUsed, Captured, CaptureEnded, CaptureGap, DeviceButton
+from .turn_ending import TurnEnding
 
 PRE_ROLL_MS = 2_000
 SPEECH_PREFIX_MS = 300
@@ -50,9 +63,12 @@ class Listening:
         recognizer: Recognizer,
         probability: SpeechProbability,
         settings: VoiceActivitySettings | None = None,
+        end_of_turn: EndOfTurn | None = None,
     ) -> None:
         self._desk = desk
         self._recognizer = recognizer
+        semantic = desk.conversation.policies.turn.authority is TurnAuthority.SEMANTIC
+        self._ending = TurnEnding(desk, end_of_turn) if semantic and end_of_turn is not None else None
         self._detector = VoiceActivityDetector(probability, settings or VoiceActivitySettings())
         self._pre_roll = PreRoll(SPEECH_FORMAT, PRE_ROLL_MS)
         self._hearings: dict[str, Hearing] = {}
@@ -63,6 +79,10 @@ class Listening:
         self._resumes_at: int | None = None
         self._next_sample: int | None = None
         self._heard_at = 0
+        self._cut_at: int | None = None
+        """Where a turn was ended although the user was still heard."""
+        self._goes_on = False
+        """Somebody did speak behind that."""
 
     # -- the microphone --------------------------------------------------------------------------------------------
 
@@ -76,6 +96,8 @@ class Listening:
                         self._capture(frame)
                     case CaptureGap(lost_samples, _):
                         self._lose(lost_samples)
+                    case ButtonUsed(button):
+                        self.press(button)
                     case CaptureEnded(error):
                         self._end_track()
                         if error is not None:
@@ -134,6 +156,7 @@ class Listening:
             hearing.lose_audio()
         self._detector.gap()
         self._pre_roll.clear()
+        self._forget_cut()
 
     def _hear(self, frame: AudioFrame) -> None:
         self._next_sample, self._heard_at = frame.end_sample, self._now
@@ -142,17 +165,69 @@ class Listening:
             hearing.offer(frame)
         for activity in self._detector.feed(frame):
             self._tell(activity)
+        self._follow_cut()
+        if self._ending is not None:
+            self._ending.follow(self._detector.silence_ms, self._describe)
+
+    def _describe(self, text: str, silence_ms: float) -> TurnSoFar:
+        """The open turn, for whoever judges whether it is over."""
+        latest = next(reversed(self._hearings.values()), None)
+        if latest is None:
+            return TurnSoFar(text, silence_ms)
+        return TurnSoFar(text, silence_ms, latest.language, latest.words)
 
     def _tell(self, activity: VoiceActivity) -> None:
         match activity:
             case SpeechOnset(at_sample, _):
-                prefix = SPEECH_FORMAT.samples_for_ms(SPEECH_PREFIX_MS)
-                self._desk.report(SpeechStarted(at=self._now, sample=max(0, at_sample - prefix)))
+                start = max(0, at_sample - SPEECH_FORMAT.samples_for_ms(SPEECH_PREFIX_MS))
+                if self._goes_on and self._cut_at is not None:
+                    start = self._cut_at
+                self._forget_cut()
+                self._desk.report(SpeechStarted(at=self._now, sample=start))
             case SpeechOngoing(at_sample, duration_ms):
                 self._desk.report(SpeechProgressed(at=self._now, speech_ms=int(duration_ms), sample=at_sample))
             case SpeechOffset(_, silence_ms):
                 ended_at = self._now - int(silence_ms * 1_000_000)
                 self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.VAD, speech_ended_at=ended_at))
+
+    # -- speech that goes on behind the end of a turn ------------------------------------------------------------------
+
+    def _note_cut(self) -> None:
+        if self._detector.speaking and self._cut_at is None:
+            self._cut_at = self._next_sample
+
+    def _forget_cut(self) -> None:
+        self._cut_at, self._goes_on = None, False
+
+    def _follow_cut(self) -> None:
+        """Once the ended turn has its transcript, tell the onset that voice activity saw no reason to tell."""
+        if self._cut_at is None:
+            return
+        min_speech_ms = max(1, self._detector.settings.min_speech_ms)
+        self._goes_on = self._goes_on or self._detector.voiced_ms_after(self._cut_at) >= min_speech_ms
+        if not (self._goes_on or self._detector.speaking):
+            self._forget_cut()
+        elif self._goes_on and self._desk.conversation.leaves[1] not in ("speech", "hypothesis"):
+            self._desk.report(SpeechStarted(at=self._now, sample=self._cut_at))
+            if not self._detector.speaking:
+                self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.VAD))
+            self._forget_cut()
+
+    # -- buttons -------------------------------------------------------------------------------------------------------
+
+    def press(self, button: DeviceButton) -> None:
+        """A button of the device was used, or a client's that stands for it."""
+        match button:
+            case DeviceButton.STOP:
+                self._desk.report(ButtonPressed(at=self._now))
+            case DeviceButton.TALK:
+                # From the next sample on: nothing that was said before the button went down is meant.
+                talk = TurnAuthority.MANUAL
+                self._desk.report(SpeechStarted(at=self._now, authority=talk, sample=self._next_sample))
+            case DeviceButton.RELEASE:
+                self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.MANUAL))
+            case DeviceButton.CLEAR:
+                self._desk.report(TurnCancelled(at=self._now))
 
     # -- what the chart asks for -----------------------------------------------------------------------------------
 
@@ -179,6 +254,7 @@ class Listening:
     def finish(self, action: FinishRecognition) -> None:
         hearing = self._hearings.get(action.recognition_id)
         if hearing is not None:
+            self._note_cut()
             hearing.finish()
 
     def cancel(self, action: CancelRecognition) -> None:

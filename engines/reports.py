@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from ..audio.formats import AudioFrame
 from ..statecharts.errors import ScopedError
@@ -43,7 +44,27 @@ class CaptureEnded:
     error: ScopedError | None = None
 
 
-MicrophoneReport = Captured | CaptureGap | CaptureEnded
+class DeviceButton(StrEnum):
+    """What the user of a device may do with its buttons."""
+
+    STOP = "stop"
+    """The stop button: interrupts the reply that is heard."""
+    TALK = "talk"
+    """The talk button went down (push-to-talk): a turn begins."""
+    RELEASE = "release"
+    """The talk button went up: the turn is over."""
+    CLEAR = "clear"
+    """What is being said is not meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class ButtonUsed:
+    """A button of the device, at its place between the captured frames. The stop button may come ahead of them."""
+
+    button: DeviceButton
+
+
+MicrophoneReport = Captured | CaptureGap | ButtonUsed | CaptureEnded
 
 
 # -- recognition ---------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import anyio
 
 from ...audio.formats import SPEECH_FORMAT, AudioFormat, AudioFrame
 from ...statecharts.errors import ScopedError
-from ..reports import Captured, CaptureEnded, CaptureGap, MicrophoneReport
+from ..reports import ButtonUsed, Captured, CaptureEnded, CaptureGap, DeviceButton, MicrophoneReport
 
 FRAME_MS = 20
 
@@ -56,6 +56,10 @@ class ScriptedMicrophone:
         self._position += lost_samples
         if announced:
             self._put(CaptureGap(lost_samples, "the script says so"))
+
+    def press(self, button: DeviceButton) -> None:
+        """A button of the device is used behind what was captured so far."""
+        self._put(ButtonUsed(button))
 
     def end(self, error: ScopedError | None = None) -> None:
         """The recording is over, or the device failed."""

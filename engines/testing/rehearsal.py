@@ -23,6 +23,7 @@ from ...statecharts.identity import SeededIds
 from ...statecharts.policies import InterruptionPolicy, Policies
 from ...statecharts.values import InterruptionSource
 from ..cascade import AudioDevice, CascadeEngine, CascadePorts
+from ..end_of_turn import EndOfTurn
 from ..history import History, MemoryHistory, Record, Reply
 from ..ports import Recognizer, Responder, Synthesizer
 from ..public_events import PublicEvent
@@ -178,6 +179,7 @@ class Rehearsal(Conducted):
         synthesizer: Synthesizer | None = None,
         voice_activity: SpeechProbability | None = None,
         voice_activity_settings: VoiceActivitySettings | None = None,
+        end_of_turn: EndOfTurn | None = None,
         history: History | None = None,
         tools: tuple[Tool, ...] = (),
         system_prompt: str | None = None,
@@ -196,6 +198,7 @@ class Rehearsal(Conducted):
                 tools=tools,
                 system_prompt=system_prompt,
                 voice_activity_settings=voice_activity_settings,
+                end_of_turn=end_of_turn,
             )
         )
         conversation = conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))

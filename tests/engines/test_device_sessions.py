@@ -13,7 +13,8 @@ import pytest
 from trio.testing import MockClock
 
 from voicechart.engines import CascadePorts
-from voicechart.engines.cascade import degradations_of, receipt_to_fact
+from voicechart.engines.cascade import degradations_of
+from voicechart.engines.device_facts import receipt_to_fact
 from voicechart.engines.reports import (
     PlaybackPosition,
     PortError,
