@@ -1,8 +1,6 @@
-"""What answers: the offline pattern companion, a packaged language model, and OpenAI-compatible services."""
+"""What answers on this machine: the offline pattern companion, and a packaged language model."""
 
 from .companion import PatternCompanion
 from .local_llm import LlmLimits, LocalLlmResponder
-from .openai_chat import OpenAIChatResponder
-from .openai_stream import ChatLimits
 
-__all__ = ["ChatLimits", "LlmLimits", "LocalLlmResponder", "OpenAIChatResponder", "PatternCompanion"]
+__all__ = ["LlmLimits", "LocalLlmResponder", "PatternCompanion"]

@@ -26,8 +26,9 @@ from ...statecharts.errors import ErrorScope
 from ..local.bridge import ReportBridge
 from ..local.extras import required
 from ..local.worker import Worker, WorkerClosedError, result_of
-from .chat_assembly import COMPLETE, ChatAssembly, generation_error
-from .openai_wire import ChatChunk, request_body
+from ..providers.generation import GENERATION
+from ..providers.responders.openai_chat.assembly import COMPLETE, ChatAssembly
+from ..providers.responders.openai_chat.wire import ChatChunk, request_body
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,8 @@ class LocalLlmStream:
         except (ValueError, RuntimeError) as failure:
             logger.error("the language model failed", exc_info=failure)
             self._fail("engine_failed", f"the language model raised {type(failure).__name__}; see the log")
-        for report in self._assembly.end(done=True):
+        self._assembly.note_done()
+        for report in self._assembly.end():
             self._bridge.end(report)
 
     def _take(self, chunk: object) -> bool:
@@ -126,10 +128,10 @@ class LocalLlmStream:
         except ValidationError:
             self._fail("malformed_chunk", "xllamacpp answers in another form than this version knows; pin it")
             return True
-        return not all(self._bridge.put(report, 1) for report in self._assembly.feed(parsed)) or self._assembly.failed
+        return not all(self._bridge.put(report, 1) for report in self._assembly.take(parsed)) or self._assembly.failed
 
     def _fail(self, code: str, message: str) -> None:
-        self._assembly.fail(generation_error(code, message, partial_output=self._assembly.spoke))
+        self._assembly.fail(code, message)
 
 
 class LocalLlmResponder:
@@ -154,7 +156,7 @@ class LocalLlmResponder:
         """
         if not 1 <= threads <= 16 or not 0 <= temperature <= 2:
             message = f"threads = {threads} must be 1–16 and temperature = {temperature} must be 0–2"
-            raise PortError(generation_error("bad_setting", message, scope=ErrorScope.SESSION))
+            raise PortError(GENERATION.error("bad_setting", message, scope=ErrorScope.SESSION))
         self._model_path = model_path
         self._threads = threads
         self._temperature = temperature
@@ -202,7 +204,7 @@ class LocalLlmResponder:
             pass
         if not await self._worker.aclose(self._limits.close_deadline_s):
             message = f"the language model ran on for {self._limits.close_deadline_s} s; its thread ends with it"
-            raise PortError(generation_error("close_timed_out", message, scope=ErrorScope.SESSION))
+            raise PortError(GENERATION.error("close_timed_out", message, scope=ErrorScope.SESSION))
 
     async def _ready(self) -> _Model:
         try:
@@ -216,7 +218,7 @@ class LocalLlmResponder:
             raise _closed() from closed
         except TimeoutError as late:
             message = f"the weights were not loaded within {self._limits.load_deadline_s} s"
-            raise PortError(generation_error("load_timed_out", message, scope=ErrorScope.SESSION)) from late
+            raise PortError(GENERATION.error("load_timed_out", message, scope=ErrorScope.SESSION)) from late
 
     def _load(self) -> _Model:
         """In the worker's thread."""
@@ -242,7 +244,7 @@ class LocalLlmResponder:
             return model
         except (RuntimeError, ValueError, OSError) as unusable:
             message = f"{model_path.name} cannot be loaded ({type(unusable).__name__}); it must be a GGUF chat model"
-            raise PortError(generation_error("model_unusable", message, scope=ErrorScope.SESSION)) from unusable
+            raise PortError(GENERATION.error("model_unusable", message, scope=ErrorScope.SESSION)) from unusable
 
 
 def fitted(messages: tuple[Message, ...], max_chars: int) -> tuple[Message, ...]:
@@ -269,9 +271,9 @@ def _packaged_weights() -> Path:
     weights = Path(spec.origin).with_name(WEIGHTS_FILE) if spec is not None and spec.origin else None
     if weights is None or not weights.is_file():
         message = f"the packaged weights are not installed; run: {INSTALL}"
-        raise PortError(generation_error("missing_package", message, scope=ErrorScope.SESSION))
+        raise PortError(GENERATION.error("missing_package", message, scope=ErrorScope.SESSION))
     return weights
 
 
 def _closed() -> PortError:
-    return PortError(generation_error("port_closed", "the language model was closed", scope=ErrorScope.SESSION))
+    return PortError(GENERATION.error("port_closed", "the language model was closed", scope=ErrorScope.SESSION))

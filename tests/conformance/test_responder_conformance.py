@@ -11,7 +11,8 @@ from importlib.util import find_spec
 import anyio
 import pytest
 
-from voicechart.adapters.responders import LlmLimits, LocalLlmResponder, OpenAIChatResponder, PatternCompanion
+from voicechart.adapters.providers.responders.openai_chat import OpenAIChatResponder
+from voicechart.adapters.responders import LlmLimits, LocalLlmResponder, PatternCompanion
 from voicechart.adapters.testing import ChatExchange, ScriptedChatServer, chat_chunks
 from voicechart.engines.ports import GenerationRequest, Message, Responder
 from voicechart.engines.reports import (

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
-from voicechart.adapters.responders import OpenAIChatResponder
+from voicechart.adapters.providers.responders.openai_chat import OpenAIChatResponder
 from voicechart.adapters.testing import ScriptedHttpServer, WireFixture, load_fixtures
 from voicechart.engines.ports import GenerationRequest, Message, Responder
 from voicechart.engines.reports import GenerationErrored, GenerationReport, PortError, UsageUpdated

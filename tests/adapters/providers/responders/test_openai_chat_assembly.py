@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from voicechart.adapters.responders.chat_assembly import MAX_ARGUMENTS_CHARS, MAX_TOOL_CALLS, ChatAssembly
-from voicechart.adapters.responders.openai_wire import ChatChunk
+from voicechart.adapters.providers.generation import MAX_ARGUMENTS_CHARS, MAX_TOOL_CALLS
+from voicechart.adapters.providers.responders.openai_chat.assembly import ChatAssembly
+from voicechart.adapters.providers.responders.openai_chat.wire import ChatChunk
 from voicechart.engines.reports import (
     GenerationEnded,
     GenerationErrored,
@@ -40,8 +41,10 @@ def assembled(*chunks: JsonValue, done: bool = True) -> list[GenerationReport]:
     assembly = ChatAssembly()
     reports: list[GenerationReport] = []
     for chunk in chunks:
-        reports += assembly.feed(ChatChunk.model_validate(chunk))
-    return [*reports, *assembly.end(done=done)]
+        reports += assembly.take(ChatChunk.model_validate(chunk))
+    if done:
+        assembly.note_done()
+    return [*reports, *assembly.end()]
 
 
 def failure(*chunks: JsonValue, done: bool = True) -> tuple[str, bool, bool]:

@@ -11,7 +11,8 @@ import pytest
 from anyio.abc import SocketAttribute
 from pydantic import JsonValue
 
-from voicechart.adapters.responders import ChatLimits, OpenAIChatResponder
+from voicechart.adapters.providers.http_service import HttpLimits
+from voicechart.adapters.providers.responders.openai_chat import OpenAIChatResponder
 from voicechart.adapters.testing import ChatExchange, Pause, ScriptedChatServer, chat_chunks, sse
 from voicechart.engines.ports import GenerationRequest, Message, ToolDefinition, ToolRequest
 from voicechart.engines.reports import (
@@ -31,14 +32,14 @@ pytestmark = pytest.mark.anyio
 
 KEY = "sk-very-secret"
 DEADLINE_S = 10.0
-LIMITS = ChatLimits()
+LIMITS = HttpLimits()
 
 
 def request(*messages: Message, tools: tuple[ToolDefinition, ...] = ()) -> GenerationRequest:
     return GenerationRequest("r1", "a1", messages or (Message("user", "Hi."),), tools)
 
 
-def responder(base_url: str, limits: ChatLimits = LIMITS) -> OpenAIChatResponder:
+def responder(base_url: str, limits: HttpLimits = LIMITS) -> OpenAIChatResponder:
     return OpenAIChatResponder(base_url=base_url, model="m-1", api_key=KEY, limits=limits)
 
 
@@ -47,7 +48,7 @@ async def read(reports: AsyncIterator[GenerationReport]) -> list[GenerationRepor
         return [report async for report in reports]
 
 
-async def reply(exchange: ChatExchange, limits: ChatLimits = LIMITS) -> list[GenerationReport]:
+async def reply(exchange: ChatExchange, limits: HttpLimits = LIMITS) -> list[GenerationReport]:
     """What one exchange becomes."""
     async with ScriptedChatServer(exchange).running() as base_url:
         chat = responder(base_url, limits)
@@ -58,7 +59,7 @@ async def reply(exchange: ChatExchange, limits: ChatLimits = LIMITS) -> list[Gen
     return reports
 
 
-async def error_of(exchange: ChatExchange, limits: ChatLimits = LIMITS) -> ScopedError:
+async def error_of(exchange: ChatExchange, limits: HttpLimits = LIMITS) -> ScopedError:
     last = (await reply(exchange, limits))[-1]
     assert isinstance(last, GenerationErrored)
     return last.error
@@ -306,7 +307,7 @@ async def test_a_context_may_have_exactly_the_largest_size() -> None:
         await read((await exact.open(request())).reports())
         await exact.aclose()
         small = responder(base_url, replace(LIMITS, max_request_bytes=size - 1))
-        with pytest.raises(PortError, match="context_too_large"):
+        with pytest.raises(PortError, match="request_too_large"):
             await small.open(request())
         await small.aclose()
     assert len(server.requests) == 2

@@ -7,12 +7,12 @@ on it; keys nobody here needs are ignored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from ...engines.ports import GenerationRequest, Message, ToolDefinition
+from .....engines.ports import GenerationRequest, Message, ToolDefinition
+from ...generation import parameters_of
 
 
 class _Wire(BaseModel):
@@ -68,12 +68,6 @@ class ChatChunk(_Wire):
     error: ErrorBody | str | None = None
 
 
-class ErrorResponse(_Wire):
-    """The body of a refused request."""
-
-    error: ErrorBody | str | None = None
-
-
 def request_body(
     request: GenerationRequest, model: str, *, include_usage: bool, extra: Mapping[str, JsonValue]
 ) -> dict[str, JsonValue]:
@@ -100,10 +94,7 @@ def _message(message: Message) -> JsonValue:
 
 
 def _tool(tool: ToolDefinition) -> JsonValue:
-    schema: JsonValue = json.loads(tool.parameters_schema)
-    if not isinstance(schema, dict):
-        raise ValueError(f"the parameters of tool {tool.name!r} must be a JSON Schema object")
     return {
         "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": schema},
+        "function": {"name": tool.name, "description": tool.description, "parameters": parameters_of(tool)},
     }
