@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Protocol
 
 from ..statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
@@ -35,11 +36,22 @@ class ToolExchange:
     request: ToolRequest
     status: ToolStatus | None = None
     output: str = ""
+    text_position: int = 0
+    """Characters of the reply's generated text that stand before it."""
+
+
+class Cut(StrEnum):
+    """Where the delivered text of a reply ends."""
+
+    UNIT = "unit"
+    """After the last unit of speech that a receipt confirmed."""
+    WORD = "word"
+    """After the last word that was played, as the synthesiser's word times and a measured position tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What reached the user's ear. `text`: whole confirmed units of speech, never a guess."""
+    """What reached the user's ear. `text`: whole confirmed units of speech, or up to a word of the next one; no guess."""
 
     status: DeliveryStatus
     text: str
@@ -48,6 +60,7 @@ class Delivery:
     source: PositionSource
     confidence: float
     at_ns: int
+    cut: Cut = Cut.UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +193,23 @@ def with_tool_output(reply: Reply, call_id: str, status: ToolStatus, output: str
             for exchange in reply.tools
         ),
     )
+
+
+def with_later_output(reply: Reply, call_id: str, output: str) -> Reply:
+    """The same reply, with something more that is known of a call that has its outcome."""
+
+    def with_more(call: ToolExchange) -> ToolExchange:
+        return replace(call, output=f"{call.output}\n{output}".strip()) if call.request.call_id == call_id else call
+
+    return replace(reply, tools=tuple(map(with_more, reply.tools)))
+
+
+def with_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
+    """A context in which the model is told something before it answers the last thing that the user said."""
+    if not note:
+        return messages
+    asked = max((place for place, message in enumerate(messages) if message.role == "user"), default=len(messages))
+    return (*messages[:asked], Message("system", note), *messages[asked:])
 
 
 def _marked(text: str, marker: str) -> str:

@@ -6,14 +6,12 @@ here and comes only with the extra `local`; a product that cannot be under the G
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ...audio.formats import AudioFormat
 from ...engines.reports import Word
 from ...statecharts.capabilities import SynthesizerCapabilities
 from ...statecharts.errors import ErrorScope
 from .espeak_library import EspeakLibrary, espeak_library
-from .synthesis_stream import SpeechEngine, SynthesisBounds, synthesis_error
+from .synthesis_stream import Deliver, SpeechEngine, SynthesisBounds, synthesis_error
 from .synthesizer import ThreadedSynthesizer
 
 DEFAULT_VOICE = "en-us"
@@ -70,5 +68,5 @@ class _EspeakEngine:
     def check_voice(self, voice: str) -> None:
         self._library.check_voice(voice)
 
-    def speak(self, text: str, voice: str, deliver: Callable[[bytes], bool]) -> tuple[Word, ...]:
+    def speak(self, text: str, voice: str, deliver: Deliver) -> tuple[Word, ...]:
         return self._library.speak(text, voice, self._rate_wpm, self._pitch, deliver)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, cast
 
@@ -18,7 +17,7 @@ from ...audio.formats import AudioFormat
 from ...engines.reports import Word
 from ...statecharts.errors import ErrorScope
 from .extras import required
-from .synthesis_stream import synthesis_error
+from .synthesis_stream import Deliver, synthesis_error
 
 _SYNCHRONOUS = 2
 _DONT_EXIT = 0x8000
@@ -59,13 +58,38 @@ class _Loader(Protocol):
     def get_data_path(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """An event of the library: at `sample` of the unit, character `position` of its text (from 0)."""
+_WRITTEN_WORD = re.compile(r"\S*\w\S*")
 
-    kind: int
-    position: int
-    sample: int
+
+class _WrittenWords:
+    """The pieces of a text between spaces, as eSpeak NG's marks tell when they are heard.
+
+    It marks spoken words, which are more than the written ones ("3:45" is three): a written word begins with its first
+    mark and ends where the next mark of something else is. One without a mark is not heard. A dash on its own is where
+    the mark of the word behind it stands.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._spans = [(match.group(), match.end()) for match in _WRITTEN_WORD.finditer(text)]
+        self._begun: tuple[str, int] | None = None
+        self._place = 0
+        self.words: list[Word] = []
+
+    def mark(self, position: int, sample: int) -> None:
+        """At `sample` of the unit something is spoken that stands at character `position` of its text, from 0."""
+        own = next((place for place, (_, end) in enumerate(self._spans) if position < end), len(self._spans))
+        if own == self._place - 1 and self._begun is not None:
+            return
+        self.end(sample)
+        if own >= self._place and own < len(self._spans):
+            self._begun, self._place = (self._spans[own][0], sample), own + 1
+
+    def end(self, sample: int) -> None:
+        """A sentence ends at `sample`, or everything does."""
+        if self._begun is not None:
+            text, start = self._begun
+            self.words.append(Word(text, start, max(sample, start)))
+            self._begun = None
 
 
 class EspeakLibrary:
@@ -86,8 +110,9 @@ class EspeakLibrary:
         self._lock = threading.Lock()
         self._count_lock = threading.Lock()
         self._waiting = 0
-        self._deliver: Callable[[bytes], bool] = lambda _: False
-        self._marks: list[_Mark] = []
+        self._deliver: Deliver = _refuse
+        self._written = _WrittenWords("")
+        self._told = 0
         self._samples = 0
         self._failure: BaseException | None = None
         # The library calls it later on: it must live as long as the library, that is, for ever.
@@ -104,10 +129,9 @@ class EspeakLibrary:
         with self._turn():
             self._set_voice(voice)
 
-    def speak(
-        self, text: str, voice: str, rate_wpm: int, pitch: int, deliver: Callable[[bytes], bool]
-    ) -> tuple[Word, ...]:
-        """Hand over PCM (about 60 ms at a time) while it is made; stop at once when `deliver` returns False.
+    def speak(self, text: str, voice: str, rate_wpm: int, pitch: int, deliver: Deliver) -> tuple[Word, ...]:
+        """Hand over PCM (about 60 ms at a time) while it is made, with the words that have ended; stop at once when
+        `deliver` returns False.
 
         Returns the words that were spoken. Whatever `deliver` raises, this raises.
         """
@@ -116,17 +140,19 @@ class EspeakLibrary:
             self._set_voice(voice)
             self._lib.espeak_SetParameter(_RATE, rate_wpm, 0)
             self._lib.espeak_SetParameter(_PITCH, pitch, 0)
-            self._deliver, self._marks, self._failure, self._samples = deliver, [], None, 0
+            self._deliver, self._failure, self._samples = deliver, None, 0
+            self._written, self._told = _WrittenWords(text), 0
             result = int(
                 self._lib.espeak_Synth(encoded, len(encoded) + 1, 0, _POSITION_CHARACTER, 0, _CHARS_UTF8, None, None)
             )
             failure, self._failure = self._failure, None
-            self._deliver = lambda _: False
+            self._deliver = _refuse
             if failure is not None:
                 raise failure
             if result != _OK:
                 raise synthesis_error("engine_failed", f"eSpeak NG refused the text (code {result})")
-            return _words(text, self._marks, self._samples)
+            self._written.end(self._samples)
+            return tuple(self._written.words)
 
     @contextmanager
     def _turn(self) -> Generator[None]:
@@ -156,13 +182,17 @@ class EspeakLibrary:
         try:
             index = 0
             while (event := events[index]).type != _EVENT_LIST_TERMINATED:
-                if event.type in (_EVENT_WORD, _EVENT_END):
-                    self._marks.append(_Mark(event.type, event.text_position - 1, event.sample))
+                if event.type == _EVENT_WORD:
+                    self._written.mark(event.text_position - 1, event.sample)
+                elif event.type == _EVENT_END:
+                    self._written.end(event.sample)
                 index += 1
             if not wav or samples <= 0:
                 return _CONTINUE
             self._samples += samples
-            return _CONTINUE if self._deliver(ctypes.string_at(wav, samples * 2)) else _ABORT
+            words = tuple(self._written.words[self._told :])
+            self._told += len(words)
+            return _CONTINUE if self._deliver(ctypes.string_at(wav, samples * 2), words) else _ABORT
         except BaseException as failure:  # it cannot cross the C frames: `speak` raises it again
             self._failure = failure
             return _ABORT
@@ -174,21 +204,6 @@ def espeak_library() -> EspeakLibrary:
     return EspeakLibrary()
 
 
-def _words(text: str, marks: list[_Mark], samples: int) -> tuple[Word, ...]:
-    """One word for each piece of text between spaces that is heard.
-
-    eSpeak NG marks spoken words, which are more than the written ones ("3:45" is three): a written word begins with
-    its first mark and ends where the next mark of something else is.
-    """
-    words: list[Word] = []
-    for match in re.finditer(r"\S+", text):
-        own = [
-            index
-            for index, mark in enumerate(marks)
-            if mark.kind == _EVENT_WORD and match.start() <= mark.position < match.end()
-        ]
-        if not own:
-            continue
-        end = marks[own[-1] + 1].sample if own[-1] + 1 < len(marks) else samples
-        words.append(Word(match.group(), marks[own[0]].sample, max(end, marks[own[0]].sample)))
-    return tuple(words)
+def _refuse(pcm: bytes, words: tuple[Word, ...] = ()) -> bool:
+    """Nobody is spoken to."""
+    return False

@@ -5,7 +5,6 @@ Licence: Apache-2.0, like the package `py-nanotts` that holds it with its voices
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, cast
 
 from ...audio.formats import SPEECH_FORMAT, AudioFormat
@@ -13,7 +12,7 @@ from ...engines.reports import Word
 from ...statecharts.capabilities import SynthesizerCapabilities
 from ...statecharts.errors import ErrorScope
 from .extras import required
-from .synthesis_stream import SpeechEngine, SynthesisBounds, synthesis_error
+from .synthesis_stream import Deliver, SpeechEngine, SynthesisBounds, synthesis_error
 from .synthesizer import ThreadedSynthesizer
 
 VOICES = ("en-GB", "en-US", "de-DE", "es-ES", "fr-FR", "it-IT")
@@ -65,7 +64,7 @@ class _PicoEngine:
             message = f"Pico has no voice {voice!r}; it has {', '.join(VOICES)}"
             raise synthesis_error("unknown_voice", message, ErrorScope.SESSION)
 
-    def speak(self, text: str, voice: str, deliver: Callable[[bytes], bool]) -> tuple[Word, ...]:
+    def speak(self, text: str, voice: str, deliver: Deliver) -> tuple[Word, ...]:
         try:
             pcm = self._pico.speak(text, voice, self._speed)
         except (RuntimeError, ValueError) as failure:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -20,7 +20,7 @@ from ...engines.reports import Word
 from ...statecharts.capabilities import SynthesizerCapabilities
 from ...statecharts.errors import ErrorScope
 from .extras import required
-from .synthesis_stream import SpeechEngine, SynthesisBounds, synthesis_error
+from .synthesis_stream import Deliver, SpeechEngine, SynthesisBounds, synthesis_error
 from .synthesizer import ThreadedSynthesizer
 
 DEFAULT_BOUNDS = SynthesisBounds(buffer_ms=2_000)
@@ -120,7 +120,7 @@ class _PiperEngine:
         self._name = name
         self._format = audio_format
         # The first sentence after loading is slow: have it now.
-        self.speak("Ready.", name, lambda _: True)
+        self.speak("Ready.", name, lambda pcm, words=(): True)
 
     @property
     def format(self) -> AudioFormat:
@@ -131,7 +131,7 @@ class _PiperEngine:
             message = f"this Piper speaks {self._name!r}, not {voice!r}; give that voice's model_path instead"
             raise synthesis_error("unknown_voice", message, ErrorScope.SESSION)
 
-    def speak(self, text: str, voice: str, deliver: Callable[[bytes], bool]) -> tuple[Word, ...]:
+    def speak(self, text: str, voice: str, deliver: Deliver) -> tuple[Word, ...]:
         leading = True
         for chunk in self._voice.synthesize(text, self._config):
             samples = chunk.audio_int16_array

@@ -34,6 +34,12 @@ MS_PER_CHAR = 66
 """An estimate of how long a character takes to say: 15 characters a second."""
 
 
+class Deliver(Protocol):
+    """Takes PCM as it is made, and the words that end in it, in samples of the unit; False: the rest is not wanted."""
+
+    def __call__(self, pcm: bytes, words: tuple[Word, ...] = ()) -> bool: ...
+
+
 class SpeechEngine(Protocol):
     """What speaks one unit after another, always in the worker's thread."""
 
@@ -48,10 +54,10 @@ class SpeechEngine(Protocol):
         """Raises `PortError` for a voice that is not installed."""
         ...
 
-    def speak(self, text: str, voice: str, deliver: Callable[[bytes], bool]) -> tuple[Word, ...]:
-        """Hand PCM to `deliver` as it is made, until it returns False.
+    def speak(self, text: str, voice: str, deliver: Deliver) -> tuple[Word, ...]:
+        """Hand PCM to `deliver` as it is made, until it returns False; with the words of it that are known by then.
 
-        Returns the words in samples of this unit where the engine aligns. Raises `PortError`.
+        Returns all words in samples of this unit where the engine aligns. Raises `PortError`.
         """
         ...
 
@@ -189,12 +195,12 @@ class ThreadedSynthesisStream:
             return
         try:
             start = self._position
-            words = self._engine.speak(unit.text, self._voice, lambda pcm: self._deliver(pcm, unit.index))
-            placed = tuple(
-                replace(word, start_sample=word.start_sample + start, end_sample=word.end_sample + start)
-                for word in words
-            )
-            self._bridge.put(UnitSynthesized(unit.index, start, self._position, placed))
+
+            def deliver(pcm: bytes, words: tuple[Word, ...] = ()) -> bool:
+                return self._deliver(pcm, unit.index, _placed(words, start))
+
+            words = self._engine.speak(unit.text, self._voice, deliver)
+            self._bridge.put(UnitSynthesized(unit.index, start, self._position, _placed(words, start)))
         except PortError as failure:
             self._fail(failure)
         except TimeoutError:
@@ -204,14 +210,24 @@ class ThreadedSynthesisStream:
                 self._speaking = False
                 self._changed.notify_all()
 
-    def _deliver(self, pcm: bytes, unit_index: int) -> bool:
+    def _deliver(self, pcm: bytes, unit_index: int, words: tuple[Word, ...]) -> bool:
         """In the worker's thread; False when the rest is not wanted."""
-        for piece in even_pieces(pcm, self._format, self._bounds.frame_ms):
+        pieces = even_pieces(pcm, self._format, self._bounds.frame_ms)
+        for place, piece in enumerate(pieces, start=1):
             frame = AudioFrame(piece, self._format, self._position)
-            if not self._bridge.put(Synthesized(frame, unit_index), frame.samples):
+            told = words if place == len(pieces) else ()
+            if not self._bridge.put(Synthesized(frame, unit_index, told), frame.samples):
                 return False
             self._position = frame.end_sample
         return not self._bridge.ended
+
+
+def _placed(words: tuple[Word, ...], start_sample: int) -> tuple[Word, ...]:
+    """Words of a unit, in samples of the stream."""
+    return tuple(
+        replace(word, start_sample=word.start_sample + start_sample, end_sample=word.end_sample + start_sample)
+        for word in words
+    )
 
 
 def even_pieces(pcm: bytes, audio_format: AudioFormat, frame_ms: int) -> list[bytes]:

@@ -45,6 +45,7 @@ class SpeechScript:
     ends_without_terminal: bool = False
     """After the last unit the stream ends as a lost connection does."""
     word_times: bool = False
+    """Words are told with the frame in which they end."""
     on_cancel: OnCancel = OnCancel.ACKNOWLEDGE
     acknowledge_after_ms: float = 0.0
     open_after_ms: float = 0.0
@@ -117,6 +118,8 @@ class ScriptedSynthesisStream(ScriptedStream[SynthesisRequest, SynthesisReport])
         samples = self._format.samples_for_ms(self._script.ms_per_char * len(unit.text))
         per_frame = self._format.samples_for_ms(self._script.frame_ms)
         value = marker(self.request.output_epoch, unit.index).to_bytes(2, "little") * self._format.channels
+        words = _words(unit, start, samples) if self._script.word_times else ()
+        told = 0
         pause_ms = self._script.first_frame_after_ms
         for offset in range(0, samples, per_frame):
             if pause_ms > 0 and not await self._paused(pause_ms):
@@ -124,8 +127,9 @@ class ScriptedSynthesisStream(ScriptedStream[SynthesisRequest, SynthesisReport])
             pause_ms = self._script.frame_every_ms
             frame = AudioFrame(value * min(per_frame, samples - offset), self._format, self._position)
             self._position = frame.end_sample
-            yield Synthesized(frame, unit.index)
-        words = _words(unit, start, samples) if self._script.word_times else ()
+            ended = sum(word.end_sample <= self._position for word in words)
+            yield Synthesized(frame, unit.index, words[told:ended])
+            told = ended
         yield UnitSynthesized(unit.index, start, self._position, words)
 
     def _stopped(self) -> SynthesisReport:
@@ -143,7 +147,8 @@ class ScriptedSynthesizer:
     ) -> None:
         self._scripts = scripts or (SpeechScript(),)
         self._format = audio_format
-        self._capabilities = capabilities or SynthesizerCapabilities(incremental_pcm=True)
+        aligns = any(script.word_times for script in self._scripts)
+        self._capabilities = capabilities or SynthesizerCapabilities(incremental_pcm=True, alignment=aligns)
         self.streams: list[ScriptedSynthesisStream] = []
         self.opened = 0
         self.prepared = False
