@@ -13,7 +13,7 @@ from .history import Delivery, History, Reply, ToolExchange, messages_of_calls, 
 from .hold_lines import HoldLadder
 from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolRequest
 from .public_events import TextAppended, TextFinished
-from .reply_text import ReplyText
+from .reply_text import Heard, ReplyText
 from .tools import Judged, ToolCalls
 
 Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
@@ -44,7 +44,7 @@ class Voice(Protocol):
         """The model's side has its outcome."""
         ...
 
-    def heard(self, text: ReplyText, units: int) -> str:
+    def heard(self, text: ReplyText, units: int, measured_samples: int | None) -> Heard:
         """What of an unfinished reply reached the user, when `units` units of speech are confirmed."""
         ...
 
@@ -94,9 +94,9 @@ class LiveReply:
         """The whole visible text so far."""
         return self._text.written if self._final_text is None else self._final_text
 
-    def heard(self, units: int) -> str:
-        """What of it reached the user, when `units` units of its speech are confirmed."""
-        return self.voice.heard(self._text, units)
+    def heard(self, units: int, measured_samples: int | None) -> Heard:
+        """The first `units` units of its speech, and the words after them up to a position that was measured."""
+        return self.voice.heard(self._text, units, measured_samples)
 
     def begin_attempt(self, responder: Responder, attempt_id: str) -> Attempt:
         """Ask the model: for the first time, again, or to go on after its tools."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from .history import Cut
 from .ports import SpeechUnit
-from .spoken import SpokenTextProjection
+from .spoken import SpokenTextProjection, WordTimes, heard_end
 
 MAX_REPLY_CHARS = 65_536
 """A reply longer than this is a runaway model; about an hour of speech."""
@@ -13,6 +14,14 @@ MAX_REPLY_CHARS = 65_536
 
 class ReplyTooLong(Exception):
     """The model wrote more than `MAX_REPLY_CHARS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was heard of a reply."""
+
+    text: str
+    cut: Cut
 
 
 class ReplyText:
@@ -53,12 +62,21 @@ class ReplyText:
         """No more text; returns the last units."""
         return self._remember(self._projection.close())
 
-    def heard(self, units: int) -> str:
-        """The text that the first `units` units speak: whole units, as they were written."""
-        if units <= 0 or not self._units:
-            return ""
-        last = self._units[min(units, len(self._units)) - 1]
-        return self.written[: last.source_end].strip()
+    def heard(self, units: int, words: WordTimes | None = None, played_samples: int | None = None) -> Heard:
+        """The text that was heard, as it was written: the first `units` units whole.
+
+        With the times of the words and a position that was measured, up to the last word of the unit after them that
+        was played whole.
+        """
+        whole = max(0, min(units, len(self._units)))
+        end = self._units[whole - 1].source_end if whole else 0
+        if words is not None and played_samples is not None and whole < len(self._units):
+            unit = self._units[whole]
+            is_aside = unit.source_start == unit.source_end
+            word_end = None if is_aside else heard_end(self.written, unit, words.of(unit.index), played_samples)
+            if word_end is not None:
+                return Heard(self.written[:word_end].strip(), Cut.WORD)
+        return Heard(self.written[:end].strip(), Cut.UNIT)
 
     def _remember(self, units: list[SpeechUnit]) -> list[SpeechUnit]:
         # What was said aside has taken numbers, too.

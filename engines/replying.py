@@ -22,11 +22,12 @@ from ..statecharts.actions import (
     StoreUserTurn,
 )
 from ..statecharts.facts import CancelAcknowledged
-from ..statecharts.values import DeliveryStatus
+from ..statecharts.values import DeliveryStatus, PositionSource
 from .engine import Desk
-from .history import ContextLimits, Delivery, History, Reply, UserTurn, latest_within, messages_of
+from .history import ContextLimits, Cut, Delivery, History, Reply, UserTurn, latest_within, messages_of
 from .live_reply import LiveReply, Voice
 from .ports import Message, Responder
+from .reply_text import Heard
 from .tools import Tool, ToolCalls
 
 RECEIPT_MARGIN_S = 1.0
@@ -152,12 +153,22 @@ class Replying:
         self._forget_if_settled(reply)
 
     def record_delivery(self, action: RecordDelivery) -> None:
-        """What reached the user; of speech only whole units that a receipt confirms."""
+        """What was heard: only what a receipt confirms, by the word where its position was measured."""
         reply = self._replies[action.response_id]
-        whole = action.status in (DeliveryStatus.DELIVERED, DeliveryStatus.TEXT_ONLY)
-        text = reply.generated.strip() if whole else reply.heard(action.units)
+        if action.status in (DeliveryStatus.DELIVERED, DeliveryStatus.TEXT_ONLY):
+            heard = Heard(reply.generated.strip(), Cut.UNIT)
+        else:
+            measured = action.source is PositionSource.MEASURED
+            heard = reply.heard(action.units, action.played_samples if measured else None)
         delivery = Delivery(
-            action.status, text, action.units, action.played_samples, action.source, action.confidence, action.at
+            action.status,
+            heard.text,
+            action.units,
+            action.played_samples,
+            action.source,
+            action.confidence,
+            action.at,
+            heard.cut,
         )
         reply.deliver(delivery, action.position)
         self._desk.start_task(self._history.flush, name=f"keeping {action.response_id}")

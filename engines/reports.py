@@ -201,6 +201,10 @@ class Synthesized:
 
     frame: AudioFrame
     unit_index: int
+    words: tuple[Word, ...] = ()
+    """Words of the unit that end by the end of this frame and were not told yet, where the synthesiser aligns as it
+    speaks: whoever interrupts a long unit is told where. In samples of the stream.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +215,7 @@ class UnitSynthesized:
     start_sample: int
     end_sample: int
     words: tuple[Word, ...] = ()
-    """Word times in samples of the stream, where the synthesiser aligns."""
+    """All words of the unit with their times in samples of the stream, where the synthesiser aligns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from ..statecharts import actions as do
 from ..statecharts.capabilities import Capabilities
 from ..statecharts.facts import AudioEnded, ConnectionFailed, ConnectionReady
 from .engine import Desk
-from .history import ContextLimits, History, MemoryHistory
+from .history import ContextLimits, Cut, History, MemoryHistory
 from .port_calls import let_go
 from .ports import Responder, SpeechUnit
-from .reply_text import ReplyText
+from .reply_text import Heard, ReplyText
 from .replying import Replying
 from .reports import PortError
 from .tools import Tool
@@ -167,9 +167,9 @@ class Shown:
         """There was nothing to say aloud, and now the chart knows it."""
         self._desk.report(AudioEnded(at=self._desk.clock.now_ns(), output_epoch=self._epoch, end_sample=0))
 
-    def heard(self, text: ReplyText, units: int) -> str:
+    def heard(self, text: ReplyText, units: int, measured_samples: int | None) -> Heard:
         """What was shown was there to be read."""
-        return text.written.strip()
+        return Heard(text.written.strip(), Cut.UNIT)
 
 
 def _ignore(action: do.Action) -> None:

@@ -35,7 +35,7 @@ from .output_stream import OutputStream
 from .port_calls import error_of, let_go, reading
 from .ports import OutputOpening, Speaker, SpeechUnit, SynthesisRequest, SynthesisStream, Synthesizer
 from .public_events import SpeechTextCommitted
-from .reply_text import ReplyText
+from .reply_text import Heard, ReplyText
 from .reports import (
     PortError,
     SynthesisEnded,
@@ -45,6 +45,7 @@ from .reports import (
     Synthesized,
     UnitSynthesized,
 )
+from .spoken import WordTimes
 
 OPEN_TIMEOUT_S = 10.0
 MAX_AHEAD_MS = 2_000
@@ -65,6 +66,7 @@ class Voicing:
         self._gate = gate
         self._response_id = response_id
         self._epoch = output_epoch
+        self.words = WordTimes()
         self._chart = Synthesis(response_id, stamp)
         self._units: deque[SpeechUnit] = deque()
         self._text_is_over = False
@@ -98,9 +100,9 @@ class Voicing:
     def note_end(self) -> None:
         """Speech goes on after the model."""
 
-    def heard(self, text: ReplyText, units: int) -> str:
-        """Whole units that a receipt confirms."""
-        return text.heard(units)
+    def heard(self, text: ReplyText, units: int, measured_samples: int | None) -> Heard:
+        """Whole units that a receipt confirms, and the words after them up to a position that was measured."""
+        return text.heard(units, self.words, measured_samples)
 
     @property
     def can_be_heard(self) -> bool:
@@ -204,11 +206,13 @@ class Voicing:
     async def _take(self, report: SynthesisReport) -> bool:
         """One report; True when it was the last."""
         match report:
-            case Synthesized(frame, unit_index):
+            case Synthesized(frame, unit_index, words):
+                self.words.add(unit_index, words)
                 self._ahead_ms[unit_index] = max(0.0, self._ahead_ms.get(unit_index, 0.0) - frame.duration_ms)
                 self._note_change()
                 await self._forward(frame)
-            case UnitSynthesized(unit_index, start_sample, end_sample, _):
+            case UnitSynthesized(unit_index, start_sample, end_sample, words):
+                self.words.complete(unit_index, words)
                 self._ahead_ms.pop(unit_index, None)
                 self._note_change()
                 self._report(
