@@ -4,6 +4,7 @@ Importing this folder needs nothing of the extra; a port says in `prepare` what 
 eSpeak and Piper adapters use GPL packages, see there.
 """
 
+from .end_of_turn import EndOfTurnWaits, RuleBasedEndOfTurn
 from .espeak import EspeakSynthesizer
 from .pico import PicoSynthesizer
 from .piper import PiperSynthesizer
@@ -13,9 +14,11 @@ from .whisper import WhisperRecognizer
 from .whisper_stream import WhisperBounds
 
 __all__ = [
+    "EndOfTurnWaits",
     "EspeakSynthesizer",
     "PicoSynthesizer",
     "PiperSynthesizer",
+    "RuleBasedEndOfTurn",
     "SileroProbability",
     "SynthesisBounds",
     "WhisperBounds",

@@ -16,8 +16,9 @@ from .chinese_endings import chinese_probability
 from .english_endings import english_probability
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-_ASKED = ("?", "？", "!", "！")
-_GOES_ON = (",", "，", "、", "…", "...", "-", "—", ":", "：")
+# Both the ASCII signs and the full-width ones of Chinese text.
+_ASKED = ("?", "\uff1f", "!", "\uff01")
+_GOES_ON = (",", "\uff0c", "\u3001", "\u2026", "...", "-", "\u2014", ":", "\uff1a")
 CLEARLY = 0.85
 
 

@@ -8,7 +8,12 @@ FINISHED, LIKELY, UNFINISHED = 0.9, 0.75, 0.1
 
 _WORDS = re.compile(r"[a-z0-9]+(?:'[a-z]+)?")
 
-_ALWAYS_OPEN = frozenset(
+
+def _listed(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ALWAYS_OPEN = _listed(
     # conjunctions and openers of clauses
     "and but or nor because although though unless until whether while whereas if as than since plus except "
     # articles, possessives, quantifiers
@@ -18,130 +23,31 @@ _ALWAYS_OPEN = frozenset(
     # prepositions that are never left alone
     "from into onto between among during toward towards against without within per via by beside behind "
     # fillers
-    "um uh er erm hmm well so like actually basically "
+    "um uh er erm hmm well like actually basically "
     # subjects
     "i he she we they there "
     # what needs a verb or an object
-    "to of please let gonna wanna favorite favourite looking wondering thinking".split()
+    "to of let gonna wanna favorite favourite looking wondering thinking"
 )
-_STRANDED = frozenset(["from", "of", "about", "to", "with", "for", "at", "in", "by", "like", "into", "on"])
+_STRANDED = _listed("from of about to with for at in by like into on")
 """May stand last in a question: "where are you from"."""
-_AUXILIARIES = frozenset(
-    [
-        "is",
-        "are",
-        "was",
-        "were",
-        "am",
-        "be",
-        "been",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "can",
-        "could",
-        "will",
-        "would",
-        "should",
-        "might",
-        "must",
-        "may",
-        "isn't",
-        "aren't",
-        "wasn't",
-        "don't",
-        "doesn't",
-        "didn't",
-        "can't",
-        "couldn't",
-        "won't",
-        "wouldn't",
-        "shouldn't",
-        "i'm",
-        "i've",
-        "i'll",
-        "it's",
-        "that's",
-    ]
+
+_AUXILIARIES = _listed(
+    "is are was were am be been do does did has have had can could will would should might must may "
+    "isn't aren't wasn't don't doesn't didn't can't couldn't won't wouldn't shouldn't i'm i've i'll it's that's"
 )
-_PARTICLES = frozenset(["on", "off", "in", "out", "up", "down", "over", "away", "back", "around", "through"])
-_PHRASAL = frozenset(
-    [
-        "turn",
-        "switch",
-        "put",
-        "carry",
-        "go",
-        "come",
-        "log",
-        "sign",
-        "hang",
-        "wake",
-        "shut",
-        "pick",
-        "calm",
-        "slow",
-        "speed",
-        "hold",
-        "move",
-        "keep",
-        "sit",
-        "stand",
-        "get",
-        "take",
-        "bring",
-        "give",
-        "set",
-        "look",
-        "run",
-    ]
+_PARTICLES = _listed("on off in out up down over away back around through")
+_PHRASAL = _listed(
+    "turn switch put carry go come log sign hang wake shut pick calm slow speed hold move keep sit stand get take "
+    "bring give set look run"
 )
-_ALONE = frozenset(
-    [
-        "go",
-        "come",
-        "carry",
-        "hang",
-        "log",
-        "sign",
-        "wake",
-        "shut",
-        "calm",
-        "slow",
-        "hold",
-        "move",
-        "keep",
-        "sit",
-        "stand",
-        "get",
-    ]
-)
+_ALONE = _listed("go come carry hang log sign wake shut calm slow hold move keep sit stand get")
 """With a particle they need no object: "go on"."""
-_QUESTIONS = frozenset(["what", "where", "who", "why", "how", "when", "which", "whose", "whom"])
-_GIVING = frozenset(
-    ["tell", "give", "show", "remind", "send", "bring", "get", "buy", "let", "make", "teach", "read", "pass"]
-)
-_OBJECTS = frozenset(["me", "him", "us", "them"])
-_CLAUSES = frozenset(
-    [
-        "if",
-        "because",
-        "although",
-        "unless",
-        "while",
-        "whenever",
-        "once",
-        "as",
-        "since",
-        "before",
-        "after",
-        "when",
-        "until",
-    ]
-)
+
+_QUESTIONS = _listed("what where who why how when which whose whom")
+_GIVING = _listed("tell give show remind send bring get buy let make teach read pass")
+_OBJECTS = _listed("me him us them")
+_CLAUSES = _listed("if because although unless while whenever once as since before after when until")
 _OPENINGS = (
     "you know",
     "i mean",
@@ -150,59 +56,18 @@ _OPENINGS = (
     "first of all",
     "for example",
     "the thing is",
-    "i was wondering if",
     "kind of",
     "sort of",
 )
-_NUMBERS = frozenset(
-    [
-        "zero",
-        "oh",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "fifteen",
-        "twenty",
-        "thirty",
-        "forty",
-        "fifty",
-        "sixty",
-        "hundred",
-        "thousand",
-    ]
+_NUMBERS = _listed(
+    "zero oh one two three four five six seven eight nine ten eleven twelve fifteen twenty thirty forty fifty sixty "
+    "hundred thousand"
 )
-_DICTATED = frozenset(["number", "code", "pin", "phone", "zip"])
+_DICTATED = _listed("number code pin phone zip")
 _MIN_DICTATED = 4
-_COUNTED = frozenset(["about", "are", "for", "in", "every", "after", "least", "most"])
-_ANSWERS = frozenset(["yes", "no", "yeah", "nope", "sure", "course", "so", "neither"])
-_THINKING = frozenset(
-    [
-        "say",
-        "says",
-        "said",
-        "think",
-        "thought",
-        "know",
-        "knew",
-        "hope",
-        "believe",
-        "is",
-        "was",
-        "so",
-        "mean",
-        "sure",
-        "thinking",
-    ]
-)
+_COUNTED = _listed("about are for in every after least most")
+_ANSWERS = _listed("yes no yeah nope sure course so neither")
+_THINKING = _listed("say says said think thought know knew hope believe is was so mean sure thinking")
 _SHORT_CLAUSE = 7
 
 
@@ -228,6 +93,8 @@ def english_probability(text: str) -> float:
         return UNFINISHED
     if last in _OBJECTS and before and before[-1] in _GIVING and len(words) <= 4:
         return UNFINISHED
+    if last == "please":
+        return UNFINISHED if before and before[-1] == "you" else FINISHED
     if last == "not" or (last in ("only", "most", "more") and before and before[-1] in ("not", "the")):
         return UNFINISHED if len(words) > 2 else LIKELY
     if _is_lone_clause(words):
@@ -245,7 +112,7 @@ def _is_phrasal(before: list[str]) -> bool:
 
 
 def _after_auxiliary(words: list[str], *, asks: bool) -> float:
-    """ "yes i do" and "who he is" are finished, "what is" and "the thing is" are not."""
+    """Finished are "yes i do" and "who he is", unlike "what is" and "the thing is"."""
     if words[0] in _ANSWERS and len(words) > 1:
         return FINISHED
     return LIKELY if asks and len(words) > 2 and words[-2] not in _QUESTIONS else UNFINISHED
