@@ -161,9 +161,10 @@ class Attempt:
     async def _take_call(self, request: ToolRequest) -> None:
         if self._cancelled:
             return
+        judged = None
         with anyio.CancelScope() as self._judging:
             judged = await self._user.propose(request)
-        if self._judging.cancelled_caught or self._cancelled:
+        if judged is None or self._cancelled:
             return
         self._desk.report(
             ToolCallReady(

@@ -24,6 +24,7 @@ from ..statecharts.facts import (
     ConnectionReady,
 )
 from ..statecharts.values import TurnAuthority
+from .background import BackgroundTasks
 from .device_facts import receipt_to_fact
 from .end_of_turn import EndOfTurn
 from .engine import Desk
@@ -69,6 +70,8 @@ class CascadePorts:
     voice_activity: SpeechProbability
     history: History = field(default_factory=MemoryHistory)
     tools: tuple[Tool, ...] = ()
+    tasks: BackgroundTasks | None = None
+    """Where calls in the background go; they are lost with the process without any."""
     system_prompt: str | None = None
     context: ContextLimits = field(default_factory=ContextLimits)
     """How much of the history the model is shown."""
@@ -115,6 +118,7 @@ class CascadeEngine:
             tools=ports.tools,
             system_prompt=ports.system_prompt,
             context=ports.context,
+            tasks=ports.tasks,
         )
         self._handlers = {
             do.StopPlayback: self._stop_playback,

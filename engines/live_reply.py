@@ -9,7 +9,7 @@ from typing import Protocol
 from ..statecharts.values import Outcome, ToolStatus
 from .attempt import Attempt
 from .engine import Desk
-from .history import Delivery, History, Reply, ToolExchange, messages_of_calls, with_tool_output
+from .history import Delivery, History, Reply, ToolExchange, messages_of_calls, with_later_output, with_tool_output
 from .hold_lines import HoldLadder
 from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolRequest
 from .public_events import TextAppended, TextFinished
@@ -77,6 +77,8 @@ class LiveReply:
         self._proposed: dict[str, ToolRequest] = {}
         self._judged: dict[str, Judged] = {}
         self._holding = HoldLadder(desk, self)
+        self.note: str | None = None
+        """What the model is told besides, once it is known."""
 
     @property
     def is_settled(self) -> bool:
@@ -160,6 +162,11 @@ class LiveReply:
         failed = status in (ToolStatus.FAILED, ToolStatus.UNKNOWN)
         self._holding.end(call_id, self._tools.hold_lines(request).failed if failed else None)
         self.record = with_tool_output(self.record, call_id, status, output)
+        self.store()
+
+    def note_task(self, call_id: str, output: str) -> None:
+        """The background task of one of its calls has ended."""
+        self.record = with_later_output(self.record, call_id, output)
         self.store()
 
     @property

@@ -46,6 +46,16 @@ class SpeechTextCommitted(Payload):
 
 
 @dataclass(frozen=True, slots=True)
+class TaskUpdated(Payload):
+    """A background task has another state; `state` is one of the `BackgroundTask` chart."""
+
+    type: ClassVar[str] = "task.updated"
+    task_id: str
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
 class PublicEvent:
     """One semantic event: an envelope and exactly one payload."""
 

@@ -23,11 +23,24 @@ from ..statecharts.actions import (
 )
 from ..statecharts.facts import CancelAcknowledged
 from ..statecharts.values import DeliveryStatus, PositionSource
+from .background import BackgroundTasks
 from .engine import Desk
-from .history import ContextLimits, Cut, Delivery, History, Reply, UserTurn, latest_within, messages_of
+from .history import (
+    ContextLimits,
+    Cut,
+    Delivery,
+    History,
+    Reply,
+    UserTurn,
+    latest_within,
+    messages_of,
+    with_later_output,
+    with_note,
+)
 from .live_reply import LiveReply, Voice
 from .ports import Message, Responder
 from .reply_text import Heard
+from .task_store import TaskRecord, output_with
 from .tools import Tool, ToolCalls
 
 RECEIPT_MARGIN_S = 1.0
@@ -59,16 +72,19 @@ class Replying:
         tools: tuple[Tool, ...] = (),
         system_prompt: str | None = None,
         context: ContextLimits | None = None,
+        tasks: BackgroundTasks | None = None,
     ) -> None:
         self._desk = desk
         self._responder = responder
         self._voices = voices
         self._history = history
-        self._tools = ToolCalls(desk, tools)
+        self._tasks = tasks or BackgroundTasks()
+        self._tools = ToolCalls(desk, tools, queue=self._tasks.queue)
         self._system_prompt = system_prompt
         self._limits = context or ContextLimits()
         self._replies: dict[str, LiveReply] = {}
         self._delivered = anyio.Event()
+        self._tasks.attach(desk, tools, self._remember_task)
 
     # -- generation ------------------------------------------------------------------------------------------------
 
@@ -117,7 +133,9 @@ class Replying:
         # One more, because the present reply is among them.
         records = self._history.records(self._limits.records + 1)
         said = [record for record in records if isinstance(record, UserTurn) or record.response_id != present]
-        return messages_of(latest_within(said, self._limits), self._system_prompt)
+        if reply.note is None:
+            reply.note = self._tasks.take_note()
+        return with_note(messages_of(latest_within(said, self._limits), self._system_prompt), reply.note)
 
     def cancel_speech(self, action: CancelSynthesis) -> None:
         reply = self._replies.get(action.response_id)
@@ -138,6 +156,17 @@ class Replying:
         reply = self._replies[action.response_id]
         reply.settle_call(action.call_id, action.status)
         self._forget_if_settled(reply)
+
+    def _remember_task(self, task: TaskRecord) -> None:
+        """The end of a background task joins the call that asked for it, for every later context."""
+        call_id, output = task.request.call_id, output_with(task)
+        live = self._replies.get(task.response_id)
+        if live is not None:
+            live.note_task(call_id, output)
+            return
+        for record in self._history.records(self._limits.records):
+            if isinstance(record, Reply) and record.response_id == task.response_id:
+                self._history.store_reply(with_later_output(record, call_id, output))
 
     # -- records ---------------------------------------------------------------------------------------------------
 

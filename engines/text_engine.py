@@ -15,6 +15,7 @@ import anyio
 from ..statecharts import actions as do
 from ..statecharts.capabilities import Capabilities
 from ..statecharts.facts import AudioEnded, ConnectionFailed, ConnectionReady
+from .background import BackgroundTasks
 from .engine import Desk
 from .history import ContextLimits, Cut, History, MemoryHistory
 from .port_calls import let_go
@@ -32,6 +33,8 @@ class TextPorts:
     responder: Responder
     history: History = field(default_factory=MemoryHistory)
     tools: tuple[Tool, ...] = ()
+    tasks: BackgroundTasks | None = None
+    """Where calls in the background go; they are lost with the process without any."""
     system_prompt: str | None = None
     context: ContextLimits = field(default_factory=ContextLimits)
     """How much of the history the model is shown."""
@@ -76,6 +79,7 @@ class TextEngine:
             tools=ports.tools,
             system_prompt=ports.system_prompt,
             context=ports.context,
+            tasks=ports.tasks,
         )
         self._handlers = {
             do.StartGeneration: replying.start,

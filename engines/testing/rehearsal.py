@@ -22,6 +22,7 @@ from ...statecharts.facts import ButtonPressed, ClientCancelled, Fact, TextSubmi
 from ...statecharts.identity import SeededIds
 from ...statecharts.policies import InterruptionPolicy, Policies
 from ...statecharts.values import InterruptionSource
+from ..background import BackgroundTasks
 from ..cascade import AudioDevice, CascadeEngine, CascadePorts
 from ..end_of_turn import EndOfTurn
 from ..history import History, MemoryHistory, Record, Reply
@@ -182,6 +183,7 @@ class Rehearsal(Conducted):
         end_of_turn: EndOfTurn | None = None,
         history: History | None = None,
         tools: tuple[Tool, ...] = (),
+        tasks: BackgroundTasks | None = None,
         system_prompt: str | None = None,
         policies: Policies = HANDS_FREE,
         conversation: Conversation | None = None,
@@ -196,6 +198,7 @@ class Rehearsal(Conducted):
                 voice_activity=voice_activity or SoundIsSpeech(),
                 history=history,
                 tools=tools,
+                tasks=tasks,
                 system_prompt=system_prompt,
                 voice_activity_settings=voice_activity_settings,
                 end_of_turn=end_of_turn,

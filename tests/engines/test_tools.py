@@ -36,10 +36,21 @@ async def sunny(place: Place) -> str:
 
 
 def weather(
-    run: Callable[[Place], Awaitable[str]] = sunny, *, background: bool = False, has_side_effects: bool = True
+    run: Callable[[Place], Awaitable[str]] = sunny,
+    *,
+    side_effects: SideEffects = SideEffects.YES,
+    timeout_ms: int | None = None,
+    approve: Callable[[Place], Awaitable[bool]] | None = None,
 ) -> Tool:
-    side_effects = SideEffects.YES if has_side_effects else SideEffects.NONE
-    return Tool("weather", "The weather in a city.", Place, run, background, side_effects)
+    return Tool(
+        "weather",
+        "The weather in a city.",
+        Place,
+        run,
+        side_effects=side_effects,
+        timeout_ms=timeout_ms,
+        approve=approve,
+    )
 
 
 def calls(*requests: tuple[str, str, str], text: str = "") -> Script[GenerationReport]:
@@ -225,7 +236,7 @@ async def test_a_call_is_cancelled_with_the_reply_that_made_it_and_stays_so() ->
         raise AssertionError
 
     responder = ScriptedResponder(calls(OSLO), Script(says("Very well.")))
-    rehearsal = Rehearsal(responder=responder, tools=(weather(lasting, has_side_effects=False),))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(lasting, side_effects=SideEffects.NONE),))
     async with rehearsal.running():
         rehearsal.say("how is Oslo")
         await rehearsal.until("tool.started")
@@ -293,68 +304,6 @@ async def test_a_tool_that_finished_before_the_interruption_is_in_the_next_conte
     ]
 
 
-async def test_background_work_outlives_the_interruption_and_its_result_is_kept() -> None:
-    released = anyio.Event()
-
-    async def lasting(place: Place) -> str:
-        await released.wait()
-        return await sunny(place)
-
-    responder = ScriptedResponder(
-        calls(OSLO),
-        Script(says("I am looking it up for you now, one moment.", token_ms=300)),
-        Script(says("Very well.")),
-        Script(says("It is sunny.")),
-    )
-    rehearsal = Rehearsal(responder=responder, tools=(weather(lasting, background=True),))
-    async with rehearsal.running():
-        rehearsal.say("how is Oslo")
-        await rehearsal.until("text.delta", 3)
-        assert told(responder)[-1] == ("tool", "(still running)")
-        rehearsal.press_button()
-        await rehearsal.until("delivery.recorded")
-        rehearsal.say("something else")
-        await rehearsal.until("delivery.recorded", 2)
-        assert outcomes(rehearsal) == []
-        released.set()
-        await rehearsal.until("tool.ended")
-        rehearsal.say("and Oslo")
-        await rehearsal.until("delivery.recorded", 3)
-    assert outcomes(rehearsal) == [("c1", ToolStatus.COMPLETED)]
-    assert ("tool", "sunny in Oslo") in told(responder, 3)
-    assert rehearsal.left_behind == ()
-
-
-async def test_a_call_under_the_identity_of_open_background_work_is_refused_and_leaves_it_alone() -> None:
-    released = anyio.Event()
-
-    async def lasting(place: Place) -> str:
-        await released.wait()
-        return await sunny(place)
-
-    responder = ScriptedResponder(
-        calls(OSLO),
-        Script(says("I am looking.")),
-        calls(OSLO),
-        Script(says("I am looking already.")),
-        Script(says("Ok.")),
-    )
-    rehearsal = Rehearsal(responder=responder, tools=(weather(lasting, background=True),))
-    async with rehearsal.running():
-        rehearsal.say("how is Oslo")
-        await rehearsal.until("delivery.recorded")
-        rehearsal.say("how is Oslo")
-        await rehearsal.until("delivery.recorded", 2)
-        released.set()
-        await rehearsal.until("tool.ended", 2)
-    assert outcomes(rehearsal) == [("c1", ToolStatus.FAILED), ("c1", ToolStatus.COMPLETED)]
-    assert told(responder, 3)[-1] == ("tool", "refused: another call is open under this identity")
-    assert [reply.tools[0].output for reply in rehearsal.replies] == [
-        "sunny in Oslo",
-        "refused: another call is open under this identity",
-    ]
-
-
 async def test_a_tool_that_hangs_is_stopped_at_its_deadline_and_the_model_goes_on() -> None:
     ended: list[str] = []
 
@@ -400,4 +349,156 @@ async def test_a_model_that_only_ever_calls_tools_is_ended_and_the_user_gets_wha
         "Once more. Once more. Once more.",
     )
     assert len(responder.requests) == 3
+    assert rehearsal.left_behind == ()
+
+
+@pytest.mark.parametrize(
+    ("side_effects", "status", "said"),
+    [
+        (SideEffects.NONE, ToolStatus.FAILED, "the tool did not answer within 1.5 s"),
+        (SideEffects.IDEMPOTENT, ToolStatus.FAILED, "the tool did not answer within 1.5 s"),
+        (SideEffects.YES, ToolStatus.UNKNOWN, PERHAPS.format("the tool did not answer within 1.5 s")),
+    ],
+)
+async def test_a_tool_has_a_deadline_of_its_own_and_only_one_with_side_effects_leaves_doubt(
+    side_effects: SideEffects, status: ToolStatus, said: str
+) -> None:
+    async def hanging(_: Place) -> str:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    responder = ScriptedResponder(calls(OSLO), Script(says("I could not find out.")))
+    tools = (weather(hanging, side_effects=side_effects, timeout_ms=1_500),)
+    rehearsal = Rehearsal(responder=responder, tools=tools)
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        began = anyio.current_time()
+        await rehearsal.until("tool.ended")
+        assert anyio.current_time() - began == pytest.approx(1.5, abs=0.05)
+        await rehearsal.until("delivery.recorded")
+    assert outcomes(rehearsal) == [("c1", status)]
+    assert told(responder)[-1] == ("tool", said)
+    assert rehearsal.left_behind == ()
+
+
+async def test_an_answer_at_the_last_moment_before_the_deadline_counts() -> None:
+    async def late(place: Place) -> str:
+        await anyio.sleep(1.499)
+        return place.city
+
+    responder = ScriptedResponder(calls(OSLO), Script(says("Fine.")))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(late, timeout_ms=1_500),))
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        await rehearsal.until("delivery.recorded")
+    assert outcomes(rehearsal) == [("c1", ToolStatus.COMPLETED)]
+
+
+async def test_a_failure_without_side_effects_leaves_no_doubt() -> None:
+    async def broken(_: Place) -> str:
+        raise ZeroDivisionError("secret")
+
+    responder = ScriptedResponder(calls(OSLO), Script(says("I could not find out.")))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(broken, side_effects=SideEffects.NONE),))
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        await rehearsal.until("delivery.recorded")
+    assert outcomes(rehearsal) == [("c1", ToolStatus.FAILED)]
+    assert told(responder)[-1] == ("tool", "the tool failed (ZeroDivisionError)")
+
+
+async def test_a_call_that_may_have_had_an_effect_is_not_run_again_in_the_same_reply_under_any_identity() -> None:
+    ran: list[str] = []
+
+    async def breaking(place: Place) -> str:
+        ran.append(place.city)
+        raise ToolError("the line went dead", effect_unknown=True)
+
+    again = ("c9", "weather", '{ "city" : "Oslo" }')
+    responder = ScriptedResponder(calls(OSLO), calls(again, ROME), Script(says("I do not know.")))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(breaking),))
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        await rehearsal.until("delivery.recorded")
+    assert ran == ["Oslo", "Rome"]
+    assert outcomes(rehearsal) == [
+        ("c1", ToolStatus.UNKNOWN),
+        ("c9", ToolStatus.FAILED),
+        ("c2", ToolStatus.UNKNOWN),
+    ]
+    assert told(responder, 2)[-2] == ("tool", "refused: the same call may have taken effect; ask the user first")
+
+
+async def test_the_user_may_ask_again_for_what_had_an_unknown_end() -> None:
+    ran: list[str] = []
+
+    async def breaking(place: Place) -> str:
+        ran.append(place.city)
+        raise ToolError("the line went dead", effect_unknown=True)
+
+    responder = ScriptedResponder(calls(OSLO), Script(says("No idea.")), calls(OSLO), Script(says("No idea.")))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(breaking),))
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        await rehearsal.until("delivery.recorded")
+        rehearsal.say("try again")
+        await rehearsal.until("delivery.recorded", 2)
+    assert ran == ["Oslo", "Oslo"]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_a_call_runs_only_when_it_was_approved(answer: bool) -> None:
+    ran: list[str] = []
+    asked: list[Place] = []
+
+    async def run(place: Place) -> str:
+        ran.append(place.city)
+        return place.city
+
+    async def approve(place: Place) -> bool:
+        await anyio.sleep(3)
+        asked.append(place)
+        return answer
+
+    responder = ScriptedResponder(calls(OSLO), Script(says("Very well.")))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(run, approve=approve),))
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        await rehearsal.until("delivery.recorded")
+    assert asked == [Place(city="Oslo")]
+    assert ran == (["Oslo"] if answer else [])
+    assert told(responder)[-1] == ("tool", "Oslo" if answer else "refused: it was not approved")
+
+
+async def test_nobody_who_answers_and_a_question_that_breaks_are_a_no() -> None:
+    async def silent(_: Place) -> bool:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def broken(_: Place) -> bool:
+        raise OSError("no screen")
+
+    for approve in (silent, broken):
+        responder = ScriptedResponder(calls(OSLO), Script(says("Very well.")))
+        rehearsal = Rehearsal(responder=responder, tools=(weather(approve=approve),))
+        async with rehearsal.running():
+            rehearsal.say("how is Oslo")
+            await rehearsal.until("delivery.recorded")
+        assert outcomes(rehearsal) == [("c1", ToolStatus.FAILED)]
+        assert rehearsal.left_behind == ()
+
+
+async def test_an_interruption_ends_the_wait_for_an_approval_and_nothing_runs() -> None:
+    async def silent(_: Place) -> bool:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    responder = ScriptedResponder(calls(OSLO, text="Let me look. "), Script(says("Very well.")))
+    rehearsal = Rehearsal(responder=responder, tools=(weather(approve=silent),))
+    async with rehearsal.running():
+        rehearsal.say("how is Oslo")
+        await rehearsal.until("playback.started")
+        rehearsal.press_button()
+        await rehearsal.until("cancel.acknowledged")
+    assert rehearsal.decided(do.ExecuteTool) == []
     assert rehearsal.left_behind == ()
