@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
 from typing import Any, ClassVar
 
 import anyio
@@ -18,6 +20,59 @@ from ..statecharts.actions import Publish
 from ..statecharts.published import Payload
 
 SCHEMA_VERSION = 2
+
+
+class Visibility(StrEnum):
+    """For whom an event is meant."""
+
+    USER = "user"
+    """What anybody in the conversation may see."""
+    SPEECH = "speech"
+    """How it sounds: captions, playback, what was heard."""
+    INTERNAL = "internal"
+    """The inside of a reply: arguments of tools, and whatever nobody has classed yet."""
+    DIAGNOSTIC = "diagnostic"
+    """For whoever looks after the machine: usage and durations."""
+
+
+_OF_FAMILY: dict[str, tuple[str, Visibility]] = {
+    "session": ("session", Visibility.USER),
+    "stream": ("session", Visibility.USER),
+    "turn": ("user", Visibility.USER),
+    "input": ("user", Visibility.SPEECH),
+    "transcript": ("user", Visibility.SPEECH),
+    "interruption": ("user", Visibility.USER),
+    "cancel": ("session", Visibility.USER),
+    "response": ("assistant", Visibility.USER),
+    "run": ("assistant", Visibility.USER),
+    "text": ("assistant", Visibility.USER),
+    "tool": ("assistant", Visibility.USER),
+    "task": ("assistant", Visibility.USER),
+    "delivery": ("speaker", Visibility.USER),
+    "speech": ("speaker", Visibility.SPEECH),
+    "audio": ("speaker", Visibility.SPEECH),
+    "playback": ("speaker", Visibility.SPEECH),
+    "usage": ("assistant", Visibility.DIAGNOSTIC),
+    "metrics": ("session", Visibility.DIAGNOSTIC),
+}
+"""Who says it, and for whom, by the first part of the type."""
+_INTERNAL_TYPES = frozenset({"tool.arguments_delta", "tool.call_ready"})
+
+
+def visibility_of(event_type: str) -> Visibility:
+    """For whom events of this type are. One that is not classed here is internal: nobody sees it by an oversight."""
+    if event_type in _INTERNAL_TYPES:
+        return Visibility.INTERNAL
+    return _classed(event_type)[1]
+
+
+def origin_of_type(event_type: str) -> str:
+    """Who says events of this type: "user", "assistant", "speaker" or "session"."""
+    return _classed(event_type)[0]
+
+
+def _classed(event_type: str) -> tuple[str, Visibility]:
+    return _OF_FAMILY.get(event_type.partition(".")[0], ("session", Visibility.INTERNAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +133,11 @@ class PublicEvent:
         """The public name of the kind."""
         return self.payload.type
 
+    @property
+    def visibility(self) -> Visibility:
+        """For whom it is meant."""
+        return visibility_of(self.type)
+
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; identities that do not apply are left out."""
         envelope = {
@@ -89,6 +149,8 @@ class PublicEvent:
             "output_epoch": self.output_epoch,
             "conversation_id": self.conversation_id,
             "occurred_at_ns": self.occurred_at_ns,
+            "origin": origin_of_type(self.type),
+            "visibility": self.visibility.value,
             "turn_id": self.turn_id,
             "run_id": self.run_id,
             "response_id": self.response_id,
@@ -96,8 +158,14 @@ class PublicEvent:
             "stream_id": self.stream_id,
             "call_id": self.call_id,
         }
-        payload = TypeAdapter(type(self.payload)).dump_python(self.payload, mode="json")
+        payload = _adapter_of(type(self.payload)).dump_python(self.payload, mode="json")
         return {**{name: value for name, value in envelope.items() if value is not None}, "payload": payload}
+
+
+@cache
+def _adapter_of(kind: type[Payload]) -> TypeAdapter[Any]:
+    """Building one takes far longer than using it."""
+    return TypeAdapter(kind)
 
 
 class ObserverLagged(Exception):

@@ -7,7 +7,15 @@ import json
 import anyio
 import pytest
 
-from voicechart.engines.public_events import ObserverLagged, PublicEvent, PublicStream, Subscription, TextAppended
+from voicechart.engines.public_events import (
+    ObserverLagged,
+    PublicEvent,
+    PublicStream,
+    Subscription,
+    TextAppended,
+    Visibility,
+    visibility_of,
+)
 from voicechart.engines.testing import scripted_error
 from voicechart.statecharts.actions import Publish, Stamp
 from voicechart.statecharts.published import SessionClosed, SessionReady
@@ -101,6 +109,8 @@ async def test_an_event_as_json_has_its_identities_and_leaves_out_those_that_do_
         "output_epoch": 7,
         "conversation_id": "kitchen",
         "occurred_at_ns": 1_000,
+        "origin": "assistant",
+        "visibility": "user",
         "response_id": "r1",
         "payload": {"text": "héllo"},
     }
@@ -116,3 +126,10 @@ async def test_a_listener_hears_every_event_at_once_until_it_has_had_enough() ->
     stop_listening()
     publish(public, "two")
     assert heard == [1]
+
+
+def test_an_event_of_a_kind_that_nobody_has_classed_is_internal() -> None:
+    assert visibility_of("thought.updated") is Visibility.INTERNAL
+    assert visibility_of("tool.arguments_delta") is Visibility.INTERNAL
+    assert visibility_of("tool.started") is Visibility.USER
+    assert visibility_of("metrics.turn") is Visibility.DIAGNOSTIC
