@@ -26,6 +26,7 @@ from ..statecharts.background_task import (
     TaskCancelled,
     TaskCompleted,
     TaskFailed,
+    TaskTimedOut,
 )
 from ..statecharts.facts import Fact
 from .engine import Desk
@@ -119,10 +120,7 @@ class BackgroundTasks:
         task = self._open.get(task_id)
         if task is None:
             return False
-        if task.record.state is TaskState.RUNNING and task.tool is not None and task.tool.has_side_effects:
-            self._leave_unknown(task, "it was cancelled while it ran; what it did is not known")
-        else:
-            self._tell(task, TaskCancelled(at=self._now), "it was cancelled")
+        self._tell(task, TaskCancelled(at=self._now), "it was cancelled")
         return True
 
     def take_note(self) -> str:
@@ -137,7 +135,12 @@ class BackgroundTasks:
 
     def _begin(self, record: TaskRecord, tool: Tool | None) -> _OpenTask:
         context = self.desk.conversation.context
-        life = BackgroundTask(record.task_id, Stamp(context.session_epoch, context.output_epoch))
+        life = BackgroundTask(
+            record.task_id,
+            Stamp(context.session_epoch, context.output_epoch),
+            has_side_effects=tool is None or tool.has_side_effects,
+            resumable=tool is not None and tool.resumable and record.starts < self._limits.starts,
+        )
         task = _OpenTask(record, tool, life, anyio.CancelScope())
         self._open[record.task_id] = task
         if not self._watching:
@@ -147,14 +150,13 @@ class BackgroundTasks:
 
     def _take_up(self, record: TaskRecord, tool: Tool | None) -> None:
         """A task of a former process."""
-        was_running = record.state is TaskState.RUNNING
-        task = self._begin(replace(record, state=TaskState.QUEUED), tool)
-        may_run_again = tool is not None and tool.resumable and record.starts < self._limits.starts
-        if was_running and not may_run_again:
+        task = self._begin(record, tool)
+        if record.state is TaskState.RUNNING:
+            # It ran in the former process: here its chart is brought to where that one was, and nothing is run.
             task.life.handle(TaskAdmitted(at=self._now))
-            task.record = record
-            self._leave_unknown(task, "the process ended while it ran; what it did is not known")
-        else:
+        self._tell(task, ProcessRestarted(at=self._now), "the process ended while it ran; what it did is not known")
+        if task.life.state == TaskState.QUEUED:
+            task.record = replace(record, state=TaskState.QUEUED)
             self._save(task.record)
 
     def _admit(self) -> None:
@@ -187,10 +189,12 @@ class BackgroundTasks:
         except ArgumentsRefused as refused:
             self._tell(task, TaskFailed(at=self._now), cleaned(f"the tool takes other arguments now: {refused}"))
         except ToolError as failure:
-            self._fail(task, cleaned(str(failure)), effect_unknown=failure.effect_unknown)
+            unknown = failure.effect_unknown
+            self._tell(task, TaskFailed(at=self._now, effect_unknown=unknown), cleaned(str(failure)))
         except Exception as failure:
             logger.error("the background tool %s failed: %s", tool.name, origin_of(failure))
-            self._fail(task, f"the tool failed ({type(failure).__name__})", effect_unknown=tool.has_side_effects)
+            fact = TaskFailed(at=self._now, effect_unknown=tool.has_side_effects)
+            self._tell(task, fact, f"the tool failed ({type(failure).__name__})")
         else:
             self._tell(task, TaskCompleted(at=self._now), said)
 
@@ -198,9 +202,7 @@ class BackgroundTasks:
         tool = task.tool
         timeout_ms = self._limits.run_ms if tool is None or tool.timeout_ms is None else tool.timeout_ms
         await self.desk.clock.sleep_until(self._now + timeout_ms * 1_000_000)
-        words = f"it did not end within {timeout_ms / 1_000:g} s"
-        self._fail(task, words, effect_unknown=tool is not None and tool.has_side_effects)
-        task.scope.cancel()
+        self._tell(task, TaskTimedOut(at=self._now), f"it did not end within {timeout_ms / 1_000:g} s")
 
     async def _look_for_cancellations(self) -> None:
         """Asked for from outside this process, as by the command line."""
@@ -212,17 +214,6 @@ class BackgroundTasks:
         self._watching = False
 
     # -- ending ----------------------------------------------------------------------------------------------------
-
-    def _fail(self, task: _OpenTask, words: str, *, effect_unknown: bool) -> None:
-        if effect_unknown:
-            self._leave_unknown(task, words)
-        else:
-            self._tell(task, TaskFailed(at=self._now), words)
-
-    def _leave_unknown(self, task: _OpenTask, words: str) -> None:
-        """Nobody can tell what it did. The chart knows that of one cause; this is the same whatever the cause."""
-        self._tell(task, ProcessRestarted(at=self._now), words)
-        task.scope.cancel()
 
     def _end(self, task: _OpenTask, state: TaskState, output: str) -> None:
         del self._open[task.record.task_id]

@@ -2,8 +2,11 @@
 
 Theory of operation. A task waits in a queue that survives a restart, runs once, and ends once. Interrupting speech does
 not touch it: cancelling speech is not cancelling a task. After a crash a task that was running is `unknown`, because
-nobody can tell what it did, and it is not run again; one that was still queued goes on waiting.
+nobody can tell what it did, and it is not run again - unless it says that running it twice does no harm, then it waits
+again; one that was still queued goes on waiting. Stopped or failed midway, a task with side effects is `unknown` too.
 """
+
+# ruff: noqa: E501 - transition lines are the rows of a table
 
 from __future__ import annotations
 
@@ -37,7 +40,15 @@ class TaskCompleted(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailed(Fact):
+    """`effect_unknown`: nobody can tell whether the side effect happened."""
+
     event: ClassVar[str] = "task_failed"
+    effect_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskTimedOut(Fact):
+    event: ClassVar[str] = "task_timed_out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +93,9 @@ class TaskContext:
 
     task_id: str
     stamp: Stamp
+    has_side_effects: bool = True
+    resumable: bool = False
+    """It may begin again after a restart."""
     percent: int = 0
 
 
@@ -106,14 +120,28 @@ class BackgroundTaskChart(ChartDefinition):
         queued.to(None, event="process_restarted")
         running.to(None, event="task_progressed", cond="is_further", on="report_progress")
         completed.from_(running, event="task_completed", on="report_completed")
+        unknown.from_(running, event="task_failed", cond="effect_is_unknown", on="report_unknown")
         failed.from_(running, event="task_failed", on="report_failed")
+        unknown.from_(running, event="task_cancelled task_timed_out", cond="may_have_had_an_effect", on=["stop_task", "report_unknown"])
         cancelled.from_(running, event="task_cancelled", on=["stop_task", "report_cancelled"])
+        failed.from_(running, event="task_timed_out", on=["stop_task", "report_failed"])
+        queued.from_(running, event="process_restarted", cond="may_run_again")
         unknown.from_(running, event="process_restarted", on="report_unknown")
         # fmt: on
 
     def is_further(self) -> bool:
         fact = self.fact
         return isinstance(fact, TaskProgressed) and self.context.percent < fact.percent <= 100
+
+    def effect_is_unknown(self) -> bool:
+        fact = self.fact
+        return isinstance(fact, TaskFailed) and fact.effect_unknown
+
+    def may_have_had_an_effect(self) -> bool:
+        return self.context.has_side_effects
+
+    def may_run_again(self) -> bool:
+        return self.context.resumable
 
     def run_task(self) -> None:
         self.emit(RunTask(self.context.stamp, self.context.task_id))
@@ -146,8 +174,16 @@ class BackgroundTaskChart(ChartDefinition):
 class BackgroundTask(Chart[TaskContext]):
     """A running background-task chart."""
 
-    def __init__(self, task_id: str, stamp: Stamp, *, selection: Selection = "indexed") -> None:
-        super().__init__(BackgroundTaskChart(TaskContext(task_id, stamp), selection))
+    def __init__(
+        self,
+        task_id: str,
+        stamp: Stamp,
+        *,
+        has_side_effects: bool = True,
+        resumable: bool = False,
+        selection: Selection = "indexed",
+    ) -> None:
+        super().__init__(BackgroundTaskChart(TaskContext(task_id, stamp, has_side_effects, resumable), selection))
 
     @property
     def state(self) -> str:

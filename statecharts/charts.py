@@ -65,13 +65,20 @@ CHARTS: dict[str, KnownChart] = {
             "tool_call",
             ToolCallChart,
             ToolCallContext,
-            lambda context, _policies, _ids: ToolCallLife(context.call_id, context.stamp),
+            lambda context, _policies, _ids: ToolCallLife(
+                context.call_id, context.stamp, has_side_effects=context.has_side_effects
+            ),
         ),
         KnownChart(
             "background_task",
             BackgroundTaskChart,
             TaskContext,
-            lambda context, _policies, _ids: BackgroundTask(context.task_id, context.stamp),
+            lambda context, _policies, _ids: BackgroundTask(
+                context.task_id,
+                context.stamp,
+                has_side_effects=context.has_side_effects,
+                resumable=context.resumable,
+            ),
         ),
     )
 }

@@ -157,6 +157,7 @@ def test_a_tool_call_runs_once_and_its_outcome_stays(
 ADMITTED, HALF = task.TaskAdmitted(at=0), task.TaskProgressed(at=0, percent=50)
 ENDED, BROKE = task.TaskCompleted(at=0), task.TaskFailed(at=0)
 NAMED, RESTARTED = task.TaskCancelled(at=0), task.ProcessRestarted(at=0)
+DOUBTED, TOO_LATE = task.TaskFailed(at=0, effect_unknown=True), task.TaskTimedOut(at=0)
 
 
 def reported(status: ToolStatus) -> task.ReportTaskOutcome:
@@ -175,7 +176,10 @@ def reported(status: ToolStatus) -> task.ReportTaskOutcome:
         ([ADMITTED, task.TaskProgressed(at=0, percent=101)], "running", []),
         ([ADMITTED, ENDED], "completed", [reported(ToolStatus.COMPLETED)]),
         ([ADMITTED, BROKE], "failed", [reported(ToolStatus.FAILED)]),
-        ([ADMITTED, NAMED], "cancelled", [task.StopTask(STAMP, "task-1"), reported(ToolStatus.CANCELLED)]),
+        ([ADMITTED, DOUBTED], "unknown", [reported(ToolStatus.UNKNOWN)]),
+        ([ADMITTED, NAMED], "unknown", [task.StopTask(STAMP, "task-1"), reported(ToolStatus.UNKNOWN)]),
+        ([ADMITTED, TOO_LATE], "unknown", [task.StopTask(STAMP, "task-1"), reported(ToolStatus.UNKNOWN)]),
+        ([TOO_LATE], "queued", []),
         ([ADMITTED, RESTARTED], "unknown", [reported(ToolStatus.UNKNOWN)]),
         ([ADMITTED, RESTARTED, ADMITTED], "unknown", []),
     ],
@@ -186,11 +190,28 @@ def test_a_background_task_survives_a_restart_only_while_it_waits(
     assert list(arrived(BackgroundTask("task-1", STAMP), facts, state)) == actions
 
 
+@pytest.mark.parametrize(
+    ("facts", "state", "actions"),
+    [
+        ([ADMITTED, NAMED], "cancelled", [task.StopTask(STAMP, "task-1"), reported(ToolStatus.CANCELLED)]),
+        ([ADMITTED, TOO_LATE], "failed", [task.StopTask(STAMP, "task-1"), reported(ToolStatus.FAILED)]),
+        ([ADMITTED, RESTARTED], "queued", []),
+        ([ADMITTED, RESTARTED, ADMITTED], "running", [task.RunTask(STAMP, "task-1")]),
+        ([ADMITTED, ENDED, RESTARTED], "completed", []),
+    ],
+)
+def test_a_background_task_without_side_effects_leaves_no_doubt_and_may_begin_again(
+    facts: list[Fact], state: str, actions: list[Action]
+) -> None:
+    harmless = BackgroundTask("task-1", STAMP, has_side_effects=False, resumable=True)
+    assert list(arrived(harmless, facts, state)) == actions
+
+
 EVERYTHING: list[tuple[Callable[[], SmallChart], list[Fact]]] = [
     (lambda: Recognition("r", STAMP), [READY, WRITTEN, FINISHED, HEARD, UNHEARD, UNWANTED, OVERFLOWED]),
     (lambda: Synthesis("s", STAMP), [SOUND, WRITTEN_OUT, SAID, BROKEN, CALLED_OFF]),
     (lambda: ToolCallLife("t", STAMP), [APPROVED, REFUSED, DONE, FAILED, DOUBTFUL, CANCELLED, LATE]),
-    (lambda: BackgroundTask("b", STAMP), [ADMITTED, HALF, ENDED, BROKE, NAMED, RESTARTED]),
+    (lambda: BackgroundTask("b", STAMP), [ADMITTED, HALF, ENDED, BROKE, DOUBTED, NAMED, TOO_LATE, RESTARTED]),
 ]
 FINAL = {"closed", "failed", "ended", "cancelled", "completed", "unknown"}
 
