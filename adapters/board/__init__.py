@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .board_microphone import BoardMicrophone
 from .board_speaker import BoardSpeaker
+from .buttons import ButtonFifo, ButtonSource, ButtonsRefused
 from .client import BoardAudio, ClientLimits
 from .devices import CaptureDevice, CaptureSink, DeviceLost, RenderBlock, RenderDevice, RenderedSpan, RenderSource
 from .endpoint import AudioEndpoint, EndpointRefused, parse_endpoint
@@ -29,6 +30,9 @@ __all__ = [
     "BoardAudio",
     "BoardMicrophone",
     "BoardSpeaker",
+    "ButtonFifo",
+    "ButtonSource",
+    "ButtonsRefused",
     "CaptureDevice",
     "CaptureSink",
     "ClientLimits",

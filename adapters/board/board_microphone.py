@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...audio.errors import AudioFormatError
 from ...audio.formats import AudioFormat, AudioFrame
-from ...engines.reports import MicrophoneReport
+from ...engines.reports import DeviceButton, MicrophoneReport
 from ...statecharts.errors import ScopedError
 from .captured_track import CapturedTrack, TrackReader
 from .link import Link
@@ -61,6 +61,13 @@ class BoardMicrophone:
         self.statistics.service_queued_ms = audio.queued_us / 1_000
         self.statistics.service_dropped_samples = audio.dropped_samples
         self._track.append_frame(frame, audio.captured_at_ns)
+
+    def pressed(self, name: str) -> None:
+        """A button of the board was used. One of a newer service, unknown here, means nothing."""
+        if name not in tuple(DeviceButton):
+            return
+        if not self._track.press(DeviceButton(name)):
+            raise ProtocolViolation("more buttons were used than anybody reads")
 
     def end(self, error: ScopedError | None) -> None:
         """No more comes: the recording ended (None) or the microphone is gone."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 from ...audio.formats import AudioFormat, AudioFrame
 from ...audio.queues import PcmBuffer
-from ...engines.reports import Captured, CaptureEnded, CaptureGap, MicrophoneReport
+from ...engines.reports import ButtonUsed, Captured, CaptureEnded, CaptureGap, DeviceButton, MicrophoneReport
 from ...statecharts.errors import ScopedError
 from .notification import Notification
 
 DEFAULT_CAPTURE_QUEUE_MS = 500
+MAX_BUTTONS = 64
+"""Buttons that may wait among the frames: more of them are a broken button, not a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class CapturedTrack:
             audio_format, max_bytes=audio_format.bytes_for(audio_format.samples_for_ms(max_ms)), max_ms=max_ms
         )
         self._next_sample = 0
+        self._taken_to = 0
+        self._buttons: deque[tuple[int, DeviceButton]] = deque()
 
     def append(self, data: bytes, captured_at_ns: int | None, lost_samples: int = 0) -> None:
         """What the device captured next, after losing `lost_samples`."""
@@ -47,14 +52,33 @@ class CapturedTrack:
         self._next_sample = frame.end_sample
         while not self._buffer.offer(frame, captured_at_ns):
             oldest = self._buffer.take()
-            self.dropped_samples += oldest.frame.samples if oldest is not None else 0
+            if oldest is not None:
+                self._taken_to = oldest.frame.end_sample
+                self.dropped_samples += oldest.frame.samples
         self.changed.notify()
 
-    def take(self) -> TrackPiece | None:
-        """The oldest frame, None when there is none."""
+    def press(self, button: DeviceButton) -> bool:
+        """A button was used now: it comes behind what was captured so far, the stop button ahead of it.
+
+        False when too many wait, and this one is lost.
+        """
+        if len(self._buttons) >= MAX_BUTTONS:
+            return False
+        if button is DeviceButton.STOP:
+            self._buttons.appendleft((0, button))
+        else:
+            self._buttons.append((self._next_sample, button))
+        self.changed.notify()
+        return True
+
+    def take(self) -> TrackPiece | DeviceButton | None:
+        """The oldest frame, or the button before it; None when there is neither."""
+        if self._buttons and (self._buttons[0][0] <= self._taken_to or not len(self._buffer)):
+            return self._buttons.popleft()[1]
         queued = self._buffer.take()
         if queued is None:
             return None
+        self._taken_to = queued.frame.end_sample
         return TrackPiece(queued.frame, queued.tag, self._buffer.queued_ms, self.dropped_samples)
 
     @property
@@ -64,7 +88,7 @@ class CapturedTrack:
 
 
 class TrackReader:
-    """The microphone port's reports of one track: frames and gaps in track order, the end last. Iterated once."""
+    """The microphone port's reports of one track: frames, gaps and buttons in order, the end last. Iterated once."""
 
     def __init__(self, track: CapturedTrack) -> None:
         self._track = track
@@ -92,6 +116,8 @@ class TrackReader:
                 captured, self._behind_gap = self._behind_gap, None
                 return captured
             piece = self._track.take()
+            if isinstance(piece, DeviceButton):
+                return ButtonUsed(piece)
             if piece is not None:
                 return self._report(piece)
             if self._ended is not None:

@@ -23,6 +23,7 @@ from .captured_track import DEFAULT_CAPTURE_QUEUE_MS
 from .link import EndCause, Link, LinkEnd, LinkLimits
 from .messages import (
     Accepted,
+    ButtonPressed,
     CaptureFinished,
     ClientHello,
     ClientMessage,
@@ -66,17 +67,22 @@ class BoardAudio:
         self._done = anyio.Event()
         self._microphone: BoardMicrophone | None = None
         self._speaker: BoardSpeaker | None = None
-        self._link.post(ClientHello(role=role, keep_alive=True))
+        self._link.post(ClientHello(role=role, keep_alive=True, buttons=True))
 
     @classmethod
     @asynccontextmanager
     async def connect(
-        cls, path: Path, *, role: ClientRole = ClientRole.CONVERSATION, limits: ClientLimits | None = None
+        cls,
+        path: Path,
+        *,
+        role: ClientRole = ClientRole.CONVERSATION,
+        limits: ClientLimits | None = None,
+        needs_talk_button: bool = False,
     ) -> AsyncGenerator[BoardAudio, None]:
         """The audio service at `path`, for the time of the block.
 
-        Raises `PortError` when none answers ("audio_service_missing"), when another conversation holds it ("busy") or
-        when it does not greet in time.
+        Raises `PortError` when none answers ("audio_service_missing"), when another conversation holds it ("busy"),
+        when it does not greet in time, and when `needs_talk_button` and it has none.
         """
         limits = limits or ClientLimits()
         board = cls(await _open_socket(path, limits.connect_deadline_ms), path, role, limits)
@@ -85,6 +91,8 @@ class BoardAudio:
             if board._greeting is None and board._link.end is not None:
                 raise PortError(board._error_of(board._link.end))
             try:
+                if needs_talk_button and "talk" not in board.greeting.buttons:
+                    raise board._without_talk_button()
                 yield board
             finally:
                 await board.aclose()
@@ -128,6 +136,8 @@ class BoardAudio:
                 self._greet(item)
             case CaptureAudio() if self._microphone is not None:
                 self._microphone.captured(item)
+            case ButtonPressed(button=button) if self._microphone is not None:
+                self._microphone.pressed(button)
             case CaptureFinished() if self._microphone is not None:
                 self._microphone.end(None)
             case Accepted() if self._speaker is not None:
@@ -200,6 +210,13 @@ class BoardAudio:
     def _missing(self, what: str, stage: str) -> PortError:
         message = f"the audio service at {self._path} offers no {what} to this connection; start it with one"
         return PortError(ScopedError(f"{what}_missing", stage, ErrorScope.SESSION, message))
+
+    def _without_talk_button(self) -> PortError:
+        message = (
+            f"the audio service at {self._path} has no talk button, and turn.authority is manual; start it with "
+            "`voicechart audio-service --button-fifo PATH`"
+        )
+        return PortError(ScopedError("talk_button_missing", "connection", ErrorScope.SESSION, message))
 
 
 async def _open_socket(path: Path, deadline_ms: int) -> SocketStream:

@@ -10,6 +10,7 @@ import anyio
 from ...audio.formats import AudioFormat, AudioFrame
 from ...engines.ports import OutputOpening
 from ...engines.reports import (
+    DeviceButton,
     MicrophoneReport,
     PortError,
     SpeakerLost,
@@ -236,6 +237,11 @@ class InProcessMicrophone:
         """Called by the device (`CaptureSink`)."""
         if self._listening:
             self._track.append(data, captured_at_ns, lost_samples)
+
+    def press(self, button: DeviceButton) -> None:
+        """A button is used now."""
+        if self._listening:
+            self._track.press(button)
 
     async def _run(self) -> None:
         try:

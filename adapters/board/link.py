@@ -83,7 +83,7 @@ class LinkUser(Protocol):
         """Everything that came at once has been handled."""
         ...
 
-    def next_media(self) -> CaptureAudio | PlaybackAudio | ClientMessage | None:
+    def next_media(self) -> CaptureAudio | PlaybackAudio | ClientMessage | ServiceMessage | None:
         """The next item of the media lane, None when there is none now."""
         ...
 

@@ -17,6 +17,7 @@ from ...statecharts.values import PositionSource
 StreamId = Annotated[int, Field(ge=1, le=0xFFFF_FFFF)]
 Epoch = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Samples = Annotated[int, Field(ge=0, le=2**63 - 1)]
+ButtonName = Annotated[str, Field(max_length=32)]
 Reason = Annotated[str, Field(max_length=1_000)]
 
 
@@ -84,6 +85,8 @@ class ClientHello(WireMessage):
     role: ClientRole = ClientRole.CONVERSATION
     keep_alive: bool = False
     """This end answers pings."""
+    buttons: bool = False
+    """This end takes `ButtonPressed`."""
 
 
 class StartCapture(WireMessage):
@@ -166,6 +169,19 @@ class ServiceHello(WireMessage):
     playback: PlaybackOffer | None = None
     capture: CaptureOffer | None = None
     keep_alive: bool = False
+    buttons: tuple[ButtonName, ...] = ()
+    """The buttons of this board: "talk" stands for "talk", "release" and "clear"."""
+
+
+class ButtonPressed(WireMessage):
+    """Somebody used a button of the board. Sent only to a client whose greeting says `buttons`.
+
+    It comes in the media lane, behind what was captured before it; "stop" comes ahead. A client ignores names that it
+    does not know.
+    """
+
+    type: Literal["button"] = "button"
+    button: ButtonName
 
 
 class WirePosition(WireMessage):
@@ -262,7 +278,18 @@ ClientMessage = (
     | Closing
 )
 Receipt = Started | Progressed | Starved | Drained | Stopped
-ServiceMessage = ServiceHello | Accepted | Discarded | Receipt | CaptureFinished | DeviceFailed | Ping | Pong | Closing
+ServiceMessage = (
+    ServiceHello
+    | Accepted
+    | Discarded
+    | Receipt
+    | ButtonPressed
+    | CaptureFinished
+    | DeviceFailed
+    | Ping
+    | Pong
+    | Closing
+)
 
 CLIENT_MESSAGES: TypeAdapter[ClientMessage] = TypeAdapter(Annotated[ClientMessage, Field(discriminator="type")])
 SERVICE_MESSAGES: TypeAdapter[ServiceMessage] = TypeAdapter(Annotated[ServiceMessage, Field(discriminator="type")])

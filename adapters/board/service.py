@@ -17,8 +17,10 @@ import anyio
 from anyio.abc import SocketStream, TaskGroup, TaskStatus
 
 from ...audio.formats import AudioFormat
+from ...engines.reports import DeviceButton
 from ...statecharts.values import PositionSource
 from .background import Readiness
+from .buttons import ButtonSource, ButtonsRefused
 from .captured_track import DEFAULT_CAPTURE_QUEUE_MS
 from .devices import CaptureDevice, DeviceLost, RenderDevice, RenderedSpan
 from .link import EndCause, LinkLimits
@@ -55,15 +57,18 @@ async def serve_audio(
     limits: ServiceLimits | None = None,
     log_rendered: Callable[[RenderedSpan], None] | None = None,
     on_held: Callable[[], None] | None = None,
+    buttons: ButtonSource | None = None,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve the devices at the Unix socket `path` until cancelled; `task_status.started()` once it can be connected to.
 
     `log_rendered` gets every span of samples that was really rendered. `on_held` is called whenever a conversation has
-    taken the devices, so that a virtual microphone can begin to speak. Raises `SocketRefused` when the path cannot be
-    used and `DeviceLost` when a device cannot start or fails.
+    taken the devices, so that a virtual microphone can begin to speak. `buttons`: those of the board. Raises
+    `SocketRefused` when the path cannot be used, `ButtonsRefused` when the buttons cannot be read, and `DeviceLost`
+    when a device cannot start or fails.
     """
-    await _AudioService(capture, render, limits or ServiceLimits(), log_rendered, on_held).serve(path, task_status)
+    service = _AudioService(capture, render, limits or ServiceLimits(), log_rendered, on_held, buttons)
+    await service.serve(path, task_status)
 
 
 class _AudioService:
@@ -74,16 +79,18 @@ class _AudioService:
         limits: ServiceLimits,
         log_rendered: Callable[[RenderedSpan], None] | None,
         on_held: Callable[[], None] | None,
+        buttons: ButtonSource | None,
     ) -> None:
         self._capture = capture
+        self._buttons = buttons
         self._on_held = on_held
         self._limits = limits
         self._renderer = None if render is None else Renderer(render, limits=limits.queue, log=log_rendered)
-        self._greeting = _greeting(capture, self._renderer)
+        self._greeting = _greeting(capture, self._renderer, buttons)
         self._connections: set[ServiceConnection] = set()
         self._holder: ServiceConnection | None = None
         self._capture_ended = False
-        self._failure: DeviceLost | None = None
+        self._failure: DeviceLost | ButtonsRefused | None = None
         self._changed = Notification()
 
     async def serve(self, path: Path, task_status: TaskStatus[None]) -> None:
@@ -126,12 +133,17 @@ class _AudioService:
         if self._holder is not None:
             self._holder.captured(data, captured_at_ns, lost_samples)
 
+    def _button_used(self, button: DeviceButton) -> None:
+        if self._holder is not None:
+            self._holder.button_used(button)
+
     # -- inside ----------------------------------------------------------------------------------------------------
 
     async def _start_devices(self, group: TaskGroup) -> None:
-        ready = [Readiness(), Readiness()]
+        ready = [Readiness(), Readiness(), Readiness()]
         group.start_soon(self._run_renderer, ready[0])
         group.start_soon(self._run_capture, ready[1])
+        group.start_soon(self._run_buttons, ready[2])
         with anyio.move_on_after(self._limits.device_start_deadline_ms / 1_000) as starting:
             for device in ready:
                 await device.wait()
@@ -194,6 +206,15 @@ class _AudioService:
                 self._holder.capture_ended()
         ready.started()
 
+    async def _run_buttons(self, ready: Readiness) -> None:
+        if self._buttons is not None:
+            try:
+                await self._buttons.run(self._button_used, task_status=ready)
+            except ButtonsRefused as error:
+                self._failure = self._failure or error
+                self._changed.notify()
+        ready.started()
+
     def _fail(self, device: Literal["speaker", "microphone"], error: DeviceLost) -> None:
         if self._failure is not None:
             return
@@ -204,7 +225,7 @@ class _AudioService:
         self._changed.notify()
 
 
-def _greeting(capture: CaptureDevice | None, renderer: Renderer | None) -> ServiceHello:
+def _greeting(capture: CaptureDevice | None, renderer: Renderer | None, buttons: ButtonSource | None) -> ServiceHello:
     playback = None
     if renderer is not None:
         native = renderer.format
@@ -219,4 +240,5 @@ def _greeting(capture: CaptureDevice | None, renderer: Renderer | None) -> Servi
             queue_limit_bytes=renderer.limits.max_bytes,
         )
     offer = None if capture is None else CaptureOffer(format=WireFormat.of(capture.format))
-    return ServiceHello(playback=playback, capture=offer, keep_alive=True)
+    names = () if buttons is None else ("stop", "talk")
+    return ServiceHello(playback=playback, capture=offer, keep_alive=True, buttons=names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 
 from anyio.abc import SocketStream
@@ -9,11 +10,12 @@ from anyio.abc import SocketStream
 from ...audio.errors import AudioFormatError
 from ...audio.formats import AudioFormat, AudioFrame
 from ...engines.ports import OutputOpening
-from ...engines.reports import RenderingDrained, RenderingStopped, SpeakerLost, SpeakerReport
+from ...engines.reports import DeviceButton, RenderingDrained, RenderingStopped, SpeakerLost, SpeakerReport
 from .captured_track import CapturedTrack
 from .link import Link, LinkEnd, LinkLimits
 from .messages import (
     Accepted,
+    ButtonPressed,
     CaptureFinished,
     ClientHello,
     ClientMessage,
@@ -27,6 +29,7 @@ from .messages import (
     ReleaseStream,
     ResumeStream,
     ServiceHello,
+    ServiceMessage,
     StartCapture,
     StopCapture,
 )
@@ -34,6 +37,8 @@ from .protocol import CaptureAudio, Inbound, PlaybackAudio, ProtocolViolation, S
 from .receipt_messages import to_message
 from .render_stream import RenderRefused
 from .renderer import Renderer
+
+log = logging.getLogger(__name__)
 
 
 class Holding(Protocol):
@@ -69,6 +74,7 @@ class ServiceConnection:
         self._capture_queue_ms = capture_queue_ms
         self._link = Link(stream, Side.CLIENT, self, limits)
         self._holds = False
+        self._takes_buttons = False
         self._track: CapturedTrack | None = None
         self._capture_ended = False
         self._formats: dict[int, AudioFormat] = {}
@@ -95,6 +101,16 @@ class ServiceConnection:
     def capture_ended(self) -> None:
         """The microphone's recording ended; said behind what is still queued."""
         self._capture_ended = True
+        self._link.media_ready()
+
+    def button_used(self, button: DeviceButton) -> None:
+        """Told in its place on the track; a client of before there were buttons is not told."""
+        if not self._takes_buttons:
+            return
+        if self._track is None:
+            self._link.post(ButtonPressed(button=button.value))
+        elif not self._track.press(button):
+            log.warning("a button is used faster than the client reads; %s was lost", button.value)
         self._link.media_ready()
 
     def device_failed(self, failure: DeviceFailed) -> None:
@@ -147,9 +163,11 @@ class ServiceConnection:
             self._found_stale = False
             self._link.post(Discarded(stale_frames=self._renderer.statistics.stale_frames))
 
-    def next_media(self) -> CaptureAudio | PlaybackAudio | ClientMessage | None:
-        """The microphone's next frame."""
+    def next_media(self) -> CaptureAudio | PlaybackAudio | ClientMessage | ServiceMessage | None:
+        """The microphone's next frame, or a button that was used before it."""
         piece = None if self._track is None else self._track.take()
+        if isinstance(piece, DeviceButton):
+            return ButtonPressed(button=piece.value)
         if piece is None:
             if self._capture_ended and self._track is not None:
                 self._track = None
@@ -171,6 +189,7 @@ class ServiceConnection:
                 self._link.close("busy", "another conversation holds the microphone and the speaker; end it first")
                 return
             self._holds = True
+            self._takes_buttons = hello.buttons
         self._link.post(self._greeting, first=True)
         self._link.greeted(keep_alive=hello.keep_alive)
 

@@ -52,6 +52,15 @@ def audio_service(
             help="The recording may grow so far; beyond it the service fails, as with a full disk.",
         ),
     ] = None,
+    button_fifo: Annotated[
+        Path | None,
+        typer.Option(
+            "--button-fifo",
+            metavar="PATH",
+            help="A FIFO, made where there is none; one line for each use of a button: talk, release, clear, stop.",
+            dir_okay=False,
+        ),
+    ] = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +92,6 @@ def audio_service(
     def run() -> None:
         from .audio_service_run import Devices, serve
 
-        serve(path, Devices(tuple(wav_microphone or ()), pause, speaker_wav, speaker_wav_bytes, device))
+        serve(path, Devices(tuple(wav_microphone or ()), pause, speaker_wav, speaker_wav_bytes, device, button_fifo))
 
     interruptible(run)

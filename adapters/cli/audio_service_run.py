@@ -17,6 +17,8 @@ from ...audio.formats import AudioFrame
 from ...audio.wav_reader import read_wav
 from ...audio.wav_writer import MAX_DATA_BYTES
 from ..board import (
+    ButtonFifo,
+    ButtonsRefused,
     CaptureDevice,
     DeviceLost,
     EndpointRefused,
@@ -50,6 +52,7 @@ class Devices:
     speaker_wav: Path | None
     speaker_wav_bytes: int | None
     name: str | None
+    button_fifo: Path | None
 
 
 def serve(path: Path, devices: Devices) -> None:
@@ -62,7 +65,7 @@ def serve(path: Path, devices: Devices) -> None:
         fail(str(refused), REFUSED)
     try:
         stop = anyio.run(_serve, endpoint.path, devices, recordings)
-    except (DeviceLost, SocketRefused) as failure:
+    except (DeviceLost, SocketRefused, ButtonsRefused) as failure:
         fail(str(failure), FAILED)
     if stop.signal is signal.SIGINT:
         raise typer.Exit(STOPPED)
@@ -71,6 +74,7 @@ def serve(path: Path, devices: Devices) -> None:
 async def _serve(path: Path, devices: Devices, recordings: Sequence[AudioFrame]) -> Stop:
     capture, speak = _microphone(devices, recordings)
     render = _speaker(devices)
+    buttons = None if devices.button_fifo is None else ButtonFifo(devices.button_fifo)
     serving = anyio.CancelScope()
     async with stop_on_signals(serving.cancel) as stop:
         ready = Readiness()
@@ -79,8 +83,8 @@ async def _serve(path: Path, devices: Devices, recordings: Sequence[AudioFrame])
             tasks.start_soon(_announce, path, ready)
             with serving:
                 try:
-                    await serve_audio(path, capture, render, on_held=speak, task_status=ready)
-                except (DeviceLost, SocketRefused) as error:
+                    await serve_audio(path, capture, render, on_held=speak, buttons=buttons, task_status=ready)
+                except (DeviceLost, SocketRefused, ButtonsRefused) as error:
                     failure = error
             tasks.cancel_scope.cancel()
         if failure is not None:

@@ -15,7 +15,9 @@ class BoardDevice:
 
     path: Path
     limits: ClientLimits = field(default_factory=ClientLimits)
+    needs_talk_button: bool = False
+    """Without one nobody could ever begin a turn."""
 
     def connect(self) -> AbstractAsyncContextManager[BoardAudio]:
         """Raises `PortError` on entering; see `BoardAudio.connect`."""
-        return BoardAudio.connect(self.path, limits=self.limits)
+        return BoardAudio.connect(self.path, limits=self.limits, needs_talk_button=self.needs_talk_button)
