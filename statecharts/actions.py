@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from .context import TimerKind
 from .errors import ScopedError
 from .published import Payload
-from .values import DeliveryStatus, InterruptionSource, Outcome, PositionSource, ToolStatus, TurnAuthority
+from .values import (
+    AnnouncementOutcome,
+    DeliveryStatus,
+    InterruptionSource,
+    Outcome,
+    PositionSource,
+    ToolStatus,
+    TurnAuthority,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +160,15 @@ class RecordResponse(Action):
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class SettleAnnouncement(Action):
+    """What became of an announcement; exactly one each."""
+
+    number: int
+    outcome: AnnouncementOutcome
+    reason: str
+
+
 # -- connection ----------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +292,20 @@ class FinishOutput(Action):
     end_sample: int
 
 
+@dataclass(frozen=True, slots=True)
+class StartAnnouncement(Action):
+    """Say `text` as it is. What it produces belongs to `output_epoch`."""
+
+    number: int
+    run_id: str
+    response_id: str
+    text: str
+    output_epoch: int
+    position: int
+    recorded: bool
+    """False: it enters neither history nor any model's context."""
+
+
 # -- the public ----------------------------------------------------------------------------------------------------
 
 
@@ -304,6 +335,7 @@ ORDER: tuple[type[Action], ...] = (
     RecordToolOutcome,
     RecordResponse,
     RecordDelivery,
+    SettleAnnouncement,
     StoreUserTurn,
     Disconnect,
     Connect,
@@ -318,6 +350,7 @@ ORDER: tuple[type[Action], ...] = (
     ExecuteTool,
     ContinueGeneration,
     StartGeneration,
+    StartAnnouncement,
     Publish,
     Release,
 )

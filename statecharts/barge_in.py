@@ -23,6 +23,7 @@ from .context import PendingTurn, TimerKind, Turn, join_texts
 from .facts import (
     INTERRUPTING,
     ClientCancelled,
+    SayRequested,
     SegmentFinalized,
     SpeechProgressed,
     SpeechStarted,
@@ -80,6 +81,10 @@ class BargeInRules(Rules):
         """This fact ends the open turn, with everything said that will be said. Refined by the InputTurn region."""
         raise NotImplementedError
 
+    def has_whole_text(self) -> bool:
+        """Refined by the InputTurn region."""
+        raise NotImplementedError
+
     def concerns_the_turn(self) -> bool:
         """This fact speaks of the open turn and is not stale. Refined by the InputTurn region."""
         raise NotImplementedError
@@ -92,6 +97,10 @@ class BargeInRules(Rules):
         """Refined by the InputTurn region."""
         raise NotImplementedError
 
+    def announcement_is_admitted(self) -> bool:
+        """Refined by the Generation region."""
+        raise NotImplementedError
+
     # -- actions ---------------------------------------------------------------------------------------------------
 
     def carry_out_interruption(self) -> None:
@@ -101,18 +110,21 @@ class BargeInRules(Rules):
         assert judgement is not None
         assert source is not None
         reply = self.reply
-        self.invalidate_output(judgement.reason)
-        if self._supersedes(judgement):
+        supersedes = self._supersedes(judgement)
+        if supersedes:
             self.requeue_reply()
-        else:
+        self.invalidate_output(judgement.reason)
+        if not supersedes:
             self.context.last_interruption_at = self.context.now
             self.emit(RecordInterruption(self.stamp, source, self.context.now, reply.response_id))
             self.publish(InterruptionAccepted(source, judgement.reason), reply=reply)
         self.cancel_timer(TimerKind.FALSE_ALARM)
         self.decide("interrupted")
+        self.settle()
 
     def suspect_interruption(self) -> None:
-        self.context.turn = replace(self.answered_turn, alarmed=True)
+        if self.context.turn is not None:
+            self.context.turn = replace(self.context.turn, alarmed=True)
         self.start_timer(TimerKind.FALSE_ALARM, self.policies.interruption.false_alarm_ms)
         self.decide("interruption_suspected")
 
@@ -156,8 +168,15 @@ class BargeInRules(Rules):
         self.cancel_timers(TimerKind.SPEECH)
 
     def requeue_reply(self) -> None:
-        """The turns that this unheard reply was to answer wait again, one restart further."""
+        """What this unheard reply was to answer, or to say, waits again, one restart further."""
         reply = self.reply
+        if reply.announcement is not None:
+            self.wait_to_say(replace(reply.announcement, restarts=reply.restarts + 1))
+            # It waits again, so the delivery of what is left here is no outcome of it.
+            self.change_reply(announcement=None)
+            if self.context.output is not None:
+                self.change_output(announcement=None)
+            return
         waiting = self.context.pending
         later = waiting.turn_ids if waiting else ()
         turn_ids = tuple(dict.fromkeys((*reply.turn_ids, *later)))
@@ -174,14 +193,9 @@ class BargeInRules(Rules):
         fact = self.fact
         if isinstance(fact, SpeechStarted) and fact.authority is TurnAuthority.MANUAL:
             return InterruptionSource.BUTTON
+        if isinstance(fact, SayRequested) and not (fact.interrupts and self.announcement_is_admitted()):
+            return None
         return INTERRUPTING.get(type(fact))
-
-    @property
-    def answered_turn(self) -> Turn:
-        """The latest turn; there is one wherever there is a reply."""
-        turn = self.context.turn
-        assert turn is not None
-        return turn
 
     @property
     def reply_is_unheard(self) -> bool:
@@ -211,34 +225,39 @@ class BargeInRules(Rules):
             return None
         if isinstance(fact, TextSubmitted) and not self.text_is_admitted():
             return None
-        if isinstance(fact, TextSubmitted) and self.reply_is_unheard and self.reply.interruptible:
-            return Judgement(Verdict.ACCEPTED, UNHEARD)
+        if isinstance(fact, TextSubmitted | SayRequested) and self.reply_is_unheard:
+            return self._judge_unheard()
         return self.policies.interruption.judge(self._evidence(source, Moment.ENDED, "", 0))
 
     def _judge_speech(self) -> Judgement | None:
         is_over = self.turn_is_over()
         if not is_over and not self._speech_counts():
             return None
-        turn = self.answered_turn
+        turn = self.context.turn
         if not self.reply_is_audible:
-            if not is_over or not turn.final_text:
-                return None
-            if not self.reply.interruptible:
-                return Judgement(Verdict.DEFERRED, "uninterruptible")
-            if not self.may_restart():
-                return Judgement(Verdict.DEFERRED, "restarts_exhausted")
-            return Judgement(Verdict.ACCEPTED, UNHEARD)
+            return self._judge_unheard() if is_over and turn is not None and self.has_whole_text() else None
         moment = Moment.ENDED if is_over else Moment.GOING_ON
-        if isinstance(self.fact, SpeechStarted):
-            moment, text = Moment.STARTED, ""
+        if isinstance(self.fact, SpeechStarted) or turn is None:
+            moment, text, speech_ms = Moment.STARTED, "", 0
         else:
+            speech_ms = self._speech_ms(turn)
             text = self._unexpired_text(turn, is_over)
-        judgement = self.policies.interruption.judge(
-            self._evidence(InterruptionSource.SPEECH, moment, text, self._speech_ms(turn))
-        )
-        if judgement.verdict is Verdict.SUSPECTED and turn.alarmed and moment is not Moment.STARTED:
+        judgement = self.policies.interruption.judge(self._evidence(InterruptionSource.SPEECH, moment, text, speech_ms))
+        paused_before = turn is not None and turn.alarmed and moment is not Moment.STARTED
+        if judgement.verdict is Verdict.SUSPECTED and paused_before:
             return Judgement(Verdict.UNDECIDED, judgement.reason)
         return judgement
+
+    def _judge_unheard(self) -> Judgement:
+        """Whether the unheard reply makes way."""
+        reply = self.reply
+        if not reply.interruptible:
+            return Judgement(Verdict.DEFERRED, "uninterruptible")
+        if reply.announcement is not None and reply.announcement.interrupts:
+            return Judgement(Verdict.DEFERRED, "announcement_first")
+        if not self.may_restart():
+            return Judgement(Verdict.DEFERRED, "restarts_exhausted")
+        return Judgement(Verdict.ACCEPTED, UNHEARD)
 
     def _speech_counts(self) -> bool:
         """Whether this fact about speech is of the present utterance at all."""
@@ -249,9 +268,7 @@ class BargeInRules(Rules):
         return isinstance(self.fact, SpeechProgressed) or self.concerns_the_turn()
 
     def _speech_ms(self, turn: Turn) -> int:
-        if isinstance(self.fact, SpeechProgressed):
-            return self.fact.speech_ms
-        return 0 if isinstance(self.fact, SpeechStarted) else turn.speech_ms
+        return self.fact.speech_ms if isinstance(self.fact, SpeechProgressed) else turn.speech_ms
 
     def _unexpired_text(self, turn: Turn, is_over: bool) -> str:
         """What was recognised of this utterance recently; refused words expire."""

@@ -64,15 +64,19 @@ class Capabilities:
     speaker: SpeakerCapabilities = field(default_factory=SpeakerCapabilities)
     truncate_context: bool = False
     """The engine can cut what the provider believes it said (native realtime)."""
+    native_audio: bool = False
+    """The model hears the audio itself: a turn is whole when it ends, and its transcript only tells what was heard."""
+    text_only: bool = False
+    """There is no device: what is written is shown, and nothing is spoken."""
     degradations: tuple[str, ...] = ()
 
     def missing_for(self, policy: StreamingPolicy) -> tuple[str, ...]:
         """The streaming abilities that `policy` requires and this set lacks; empty when it is satisfied."""
         if policy is not StreamingPolicy.REQUIRED:
             return ()
-        required = {
-            "recognizer.live_input": self.recognizer.live_input,
-            "responder.text_deltas": self.responder.text_deltas,
-            "synthesizer.incremental_pcm": self.synthesizer.incremental_pcm,
-        }
+        required = {"responder.text_deltas": self.responder.text_deltas}
+        if not self.text_only:
+            required["synthesizer.incremental_pcm"] = self.synthesizer.incremental_pcm
+        if not self.text_only and not self.native_audio:
+            required["recognizer.live_input"] = self.recognizer.live_input
         return tuple(name for name, able in required.items() if not able)

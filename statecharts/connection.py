@@ -19,12 +19,12 @@ from .barge_in import BargeInRules
 from .context import PendingTurn, TimerKind
 from .declaration import Compound, State
 from .errors import ErrorScope, ScopedError
-from .facts import CloseRequested, ConnectionFailed, ConnectionLost, ConnectionReady
+from .facts import CloseRequested, ConnectionFailed, ConnectionLost, ConnectionReady, SessionExpiring
 from .published import SessionClosed, SessionClosing, SessionReady, SessionReconnecting, StreamError, TurnDropped
 
 SPEAKING = "speech_started speech_progressed transcript_updated segment_finalized"
 HAVING_SPOKEN = "turn_ended recognition_closed finalization_timed_out turn_limit_reached"
-ASKING = "button_pressed provider_interrupted client_cancelled text_submitted"
+ASKING = "button_pressed provider_interrupted client_cancelled text_submitted say_requested"
 
 
 _GIVEN_UP = {
@@ -50,7 +50,8 @@ class Connection(Compound, name="Connection"):
     reconnecting.to(None, event="backoff_elapsed", on="try_again")
     reconnecting.from_(ready, event="connection_lost", before="step_epochs", on="reconnect")
     reconnecting.from_(ready, event="cancel_ack_timed_out", before="step_epochs", on="reconnect")
-    reconnecting.from_(ready, event="session_expiring", before="step_epochs", on="reconnect")
+    ready.to(None, event="session_expiring", cond="renewal_may_wait", on="plan_renewal")
+    reconnecting.from_(ready, event="session_expiring renewal_due", before="renew_session", on="reconnect")
     ready.from_(reconnecting, event="connection_ready", cond="capabilities_suffice", on="announce_ready")
     closing.from_(opening, ready, reconnecting, event="close_requested", before="begin_closing")
     closed.from_(closing, event="region_rested", cond="everything_rests", on="finish_closing")
@@ -89,6 +90,18 @@ class ConnectionRules(BargeInRules):
         assert isinstance(fact, ConnectionFailed)
         return fact.error.retryable and self.context.connect_attempts < self.policies.connection.max_attempts
 
+    def renewal_may_wait(self) -> bool:
+        """Something is being said, and the session lives long enough to finish it."""
+        fact = self.fact
+        assert isinstance(fact, SessionExpiring)
+        return fact.within_ms > self.policies.connection.renewal_margin_ms and not self.nothing_is_said()
+
+    def nothing_is_said(self) -> bool:
+        """Neither by the user nor to the user, and nobody waits for an answer."""
+        context = self.context
+        silent = context.pending is None and not context.stopping and not self.is_in("speech", "hypothesis")
+        return silent and context.reply_is_over
+
     def everything_rests(self) -> bool:
         """No region has anything left to wait for."""
         context = self.context
@@ -120,6 +133,7 @@ class ConnectionRules(BargeInRules):
         assert isinstance(fact, ConnectionReady)
         self.context.capabilities = fact.capabilities
         self.context.connect_attempts = 0
+        self.context.ready_at = self.context.now
         self.cancel_timers(TimerKind.CONNECT, TimerKind.BACKOFF)
         self.publish(SessionReady(fact.capabilities.degradations))
         self.settle()
@@ -142,8 +156,7 @@ class ConnectionRules(BargeInRules):
         policy = self.policies.connection
         if self.context.timer(TimerKind.CONNECT) is None:
             self.start_timer(TimerKind.CONNECT, policy.connect_ms)
-        delay_ms = min(policy.backoff_ms * 2 ** max(self.context.connect_attempts - 1, 0), policy.max_backoff_ms)
-        delay_ms = max(delay_ms // 2 + self._jitter(delay_ms // 2), fact.error.retry_after_ms or 0)
+        delay_ms = max(self._delay_ms(self.context.connect_attempts), fact.error.retry_after_ms or 0)
         delay_ms = min(delay_ms, policy.max_backoff_ms)
         self.start_timer(TimerKind.BACKOFF, delay_ms)
         self.publish(SessionReconnecting(self.context.connect_attempts, fact.error.code))
@@ -174,11 +187,20 @@ class ConnectionRules(BargeInRules):
         """The session is gone: both epochs move before any region does anything."""
         context = self.context
         context.session_epoch += 1
-        unanswered = self.reply_is_owed
-        reason = self.reason_of_loss
-        self.invalidate_output(reason)
-        if unanswered and self.may_restart():
+        if self.reply_is_owed and self.may_restart():
             self.requeue_reply()
+        self.invalidate_output(self.reason_of_loss)
+
+    def settle(self) -> None:
+        """What is to be renewed is renewed as soon as nothing is being said, in a macrostep of its own."""
+        super().settle()
+        if self.context.timer(TimerKind.RENEWAL) is not None and self.nothing_is_said():
+            self.start_timer(TimerKind.RENEWAL, 0)
+
+    def renew_session(self) -> None:
+        """Given up while it still works: the other regions cannot tell by the fact."""
+        self.step_epochs()
+        self.decide("session_renewed")
 
     @property
     def reply_is_owed(self) -> bool:
@@ -197,24 +219,50 @@ class ConnectionRules(BargeInRules):
         fact = self.fact
         return fact.error.code if isinstance(fact, ConnectionLost) else "session_renewed"
 
+    def plan_renewal(self) -> None:
+        """Before it expires, and sooner when there is nothing left to finish."""
+        fact = self.fact
+        assert isinstance(fact, SessionExpiring)
+        self.start_timer(TimerKind.RENEWAL, fact.within_ms - self.policies.connection.renewal_margin_ms)
+
     def reconnect(self) -> None:
-        self.context.connect_attempts = 1
+        """At once; but a session that does not last is not made anew as fast as it is lost."""
+        self.cancel_timer(TimerKind.RENEWAL)
         self.start_timer(TimerKind.CONNECT, self.policies.connection.connect_ms)
         self.emit(Disconnect(self.stamp, self.reason_of_loss))
-        self.emit(Connect(self.stamp, 1))
+        self.context.early_losses = self.context.early_losses + 1 if self._was_lost_early() else 0
+        if self.context.early_losses > 1:
+            self.context.connect_attempts = 0
+            self.start_timer(TimerKind.BACKOFF, self._delay_ms(self.context.early_losses - 1))
+        else:
+            self.context.connect_attempts = 1
+            self.emit(Connect(self.stamp, 1))
         self.publish(SessionReconnecting(1, self.reason_of_loss))
+
+    def _was_lost_early(self) -> bool:
+        ready_at = self.context.ready_at
+        stable_ns = self.policies.connection.stable_ms * 1_000_000
+        return (
+            isinstance(self.fact, ConnectionLost) and ready_at is not None and self.context.now - ready_at < stable_ns
+        )
+
+    def _delay_ms(self, tries: int) -> int:
+        """Doubled at every try, the later half of it spread."""
+        policy = self.policies.connection
+        delay_ms = min(policy.backoff_ms * 2 ** min(max(tries - 1, 0), 30), policy.max_backoff_ms)
+        return delay_ms // 2 + self._jitter(delay_ms // 2)
 
     def give_up_reply(self) -> None:
         """The reply cannot go on: the same transaction as an interruption, without an interruption."""
         reason = self.fired.kind.value if self.fired is not None else "speaker_failed"
         stalled = self.fired is not None and self.fired.kind is TimerKind.PROGRESS
-        unanswered = stalled and self.reply_is_owed and self.may_restart()
-        self.invalidate_output(reason)
-        if unanswered:
+        if stalled and self.reply_is_owed and self.may_restart():
             self.requeue_reply()
+        self.invalidate_output(reason)
         error = ScopedError(reason, "generation" if stalled else "playback", ErrorScope.RESPONSE, _GIVEN_UP[stalled])
         self.publish(StreamError(error), reply=self.context.response)
         self.decide("generation_cancelled")
+        self.settle()
 
     def begin_closing(self) -> None:
         fact = self.fact
@@ -222,7 +270,7 @@ class ConnectionRules(BargeInRules):
         self.context.closing_reason = fact.reason
         self.context.closing_error = fact.error
         self.invalidate_output("closing")
-        self.cancel_timers(TimerKind.CONNECT, TimerKind.BACKOFF)
+        self.cancel_timers(TimerKind.CONNECT, TimerKind.BACKOFF, TimerKind.RENEWAL)
         self.start_timer(TimerKind.SHUTDOWN, self.policies.connection.shutdown_ms)
         self.publish(SessionClosing(fact.reason))
         self.decide("region_rested")
@@ -235,6 +283,8 @@ class ConnectionRules(BargeInRules):
         context = self.context
         context.closing_reason, context.closing_error = reason, error
         self.drop_pending("closed")
+        self.drop_announcements("closed")
+        context.untranscribed = ()
         self.cancel_timers(*TimerKind)
         self.publish(SessionClosed(reason, error))
         self.emit(Release(self.stamp, reason, error))

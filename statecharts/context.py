@@ -20,6 +20,7 @@ class TimerKind(StrEnum):
 
     CONNECT = "connect_timed_out"
     BACKOFF = "backoff_elapsed"
+    RENEWAL = "renewal_due"
     SHUTDOWN = "shutdown_timed_out"
     INPUT = "input_timed_out"
     FINALIZATION = "finalization_timed_out"
@@ -111,6 +112,20 @@ class PendingTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class Announcement:
+    """A text that is to be said as it is, or is being said."""
+
+    number: int
+    text: str
+    interrupts: bool = False
+    """Goes before everything that waits."""
+    interruptible: bool = True
+    recorded: bool = True
+    restarts: int = 0
+    """How often it was taken back before anything of it was heard."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A dispatched call; `status` None while it is open."""
 
@@ -154,7 +169,9 @@ class Response:
     acknowledged: bool = True
     """False: cancelled, and nobody confirmed it."""
     heard: bool = False
-    """At least one sample was rendered."""
+    """At least one sample was rendered, or, without a device, something was shown."""
+    announcement: Announcement | None = None
+    """What it says as it is; no model works for it."""
     delivery: DeliveryStatus | None = None
     """Set when the delivery record is written, which happens once."""
     usage: Usage | None = None
@@ -177,6 +194,7 @@ class Output:
     output_epoch: int
     response_id: str
     position: int
+    announcement: Announcement | None = None
     units: tuple[UnitRange, ...] = ()
     accepted_samples: int = 0
     submitted_samples: int = 0
@@ -216,14 +234,24 @@ class Context:
     """Facts that meant nothing when they came."""
     capabilities: Capabilities = field(default_factory=Capabilities)
     connect_attempts: int = 0
+    ready_at: int | None = None
+    """Since when the present session is ready, monotonic nanoseconds."""
+    early_losses: int = 0
+    """How many sessions in a row were lost soon after they were ready."""
     closing_reason: str = ""
     closing_error: ScopedError | None = None
     turn: Turn | None = None
+    untranscribed: tuple[Turn, ...] = ()
+    """Former turns, committed by what the model heard, whose transcript may still come."""
     onset_refused: bool = False
     """Speech began while the microphone was shut, and has not ended: its onset will not be told again."""
     carried: tuple[Segment, ...] = ()
     """Late segments of a committed turn that could not join it any more: they begin the next one."""
     pending: PendingTurn | None = None
+    announcements: tuple[Announcement, ...] = ()
+    """Waiting to be said, in the order in which they will be."""
+    last_announcement: int = 0
+    """The highest number seen."""
     response: Response | None = None
     output: Output | None = None
     stopping: tuple[Output, ...] = ()

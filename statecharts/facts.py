@@ -65,6 +65,8 @@ class SessionExpiring(Fact):
     """The provider is about to end the session; a new one has to be made."""
 
     event: ClassVar[str] = "session_expiring"
+    within_ms: int = 0
+    """How long it still lives: what is being said may be finished first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,32 @@ class TextSubmitted(Fact):
 
     event: ClassVar[str] = "text_submitted"
     text: str
+
+
+# -- announcements -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SayRequested(Fact):
+    """A text is to be said as it is, without a model."""
+
+    event: ClassVar[str] = "say_requested"
+    number: int
+    """Counts up; one that is not greater than every former one is a repetition and changes nothing."""
+    text: str
+    interrupts: bool = False
+    """Silence the present reply, where the policy lets a client do that, and go before turns that wait."""
+    interruptible: bool = True
+    recorded: bool = True
+    """It belongs to the conversation; False for a private notification, which no model ever sees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SayWithdrawn(Fact):
+    """An announcement that still waits is not wanted any more."""
+
+    event: ClassVar[str] = "say_withdrawn"
+    number: int
 
 
 # -- interruption --------------------------------------------------------------------------------------------------
@@ -403,5 +431,6 @@ INTERRUPTING: dict[type[Fact], InterruptionSource] = {
     ProviderInterrupted: InterruptionSource.PROVIDER,
     ClientCancelled: InterruptionSource.CLIENT,
     TextSubmitted: InterruptionSource.CLIENT,
+    SayRequested: InterruptionSource.CLIENT,
 }
 """The facts that may interrupt a reply, and in whose name the policy is asked."""

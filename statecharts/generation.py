@@ -9,6 +9,8 @@ Every fact names its attempt; one of an older attempt changes nothing here but u
 nothing was visible and no tool was dispatched. A tool call is dispatched once, and only when it is complete, valid and
 approved; every call the model made gets exactly one outcome, a cancelled one too. Ending here says nothing about
 playback.
+
+An announcement is a reply that no model works for (`announcements.py`): its text is complete when it begins.
 """
 
 # ruff: noqa: E501 - transition lines are the rows of a table
@@ -21,6 +23,7 @@ from .actions import (
     RecordResponse,
     StartGeneration,
 )
+from .announcements import AnnouncementRules
 from .context import Response, TimerKind
 from .declaration import Compound, State
 from .facts import (
@@ -39,7 +42,6 @@ from .published import (
     StreamError,
     UsageChanged,
 )
-from .tool_rules import ToolRules
 from .values import DeliveryStatus, Outcome, ToolStatus
 
 TOOL_ENDINGS = "tool_finished tool_timed_out"
@@ -66,6 +68,7 @@ class Generation(Compound, name="Generation"):
 
     # fmt: off
     running.from_(generation_idle, terminal, event="turn_admitted", cond="may_start_reply", on="start_reply")
+    terminal.from_(generation_idle, terminal, event="say_admitted", cond="may_announce", on="start_announcement")
     running.streaming.from_(running.waiting, event="output_started", cond="is_this_attempt", on="note_output")
     running.to(None, event="generation_progressed", cond="is_this_attempt", on="note_progress")
     running.tools.from_(running, event="tool_call_ready", cond=["is_this_attempt", "is_new_call", "call_may_run"], on="dispatch_call")
@@ -80,10 +83,10 @@ class Generation(Compound, name="Generation"):
     running.waiting.from_(running, event="generation_failed", cond=["is_this_attempt", "may_retry"], on="plan_retry")
     terminal.failed.from_(running, event="generation_failed", cond="is_this_attempt", on="fail_reply")
     running.to(None, event="retry_elapsed", on="retry")
-    terminal.failed.from_(running, event="connection_lost session_expiring", on="lose_reply")
+    terminal.failed.from_(running, event="connection_lost session_renewed", on="lose_reply")
     cancelling.from_(running, event="interrupted generation_cancelled close_requested", on="cancel_reply")
     terminal.cancelled.from_(cancelling, event="cancel_acknowledged generation_completed generation_failed step_completed", cond="is_this_attempt", on="confirm_cancel")
-    terminal.cancelled.from_(cancelling, event="cancel_ack_timed_out connection_lost session_expiring session_closed", on="abandon_cancel")
+    terminal.cancelled.from_(cancelling, event="cancel_ack_timed_out connection_lost session_renewed session_closed", on="abandon_cancel")
     cancelling.to(None, event=TOOL_ENDINGS, cond="is_open_call", on="settle_call")
     terminal.to(None, event=TOOL_ENDINGS, cond="is_open_call", on="settle_call")
     terminal.to(None, event="interrupted generation_cancelled close_requested", cond="has_eligible_calls", on="cancel_calls")
@@ -95,7 +98,18 @@ class Generation(Compound, name="Generation"):
     # fmt: on
 
 
-class GenerationRules(ToolRules):
+ANYWHERE = (
+    ("say_requested", "announcement_is_admitted", "queue_announcement"),
+    ("say_requested", "announcement_is_refused", "refuse_announcement"),
+    ("say_withdrawn", "announcement_waits", "withdraw_announcement"),
+)
+"""What Generation does in whatever state it is: event, guard, action."""
+
+for _event, _guard, _action in ANYWHERE:
+    Generation.to(None, event=_event, cond=_guard, on=_action)
+
+
+class GenerationRules(AnnouncementRules):
     """Guards and actions of the Generation region."""
 
     # -- guards ----------------------------------------------------------------------------------------------------
@@ -104,6 +118,8 @@ class GenerationRules(ToolRules):
         """A turn waits, the session is ready, the former reply is over, and the user does not have the floor."""
         waiting = self.context.pending
         if waiting is None or not self.is_in("ready") or not self.context.reply_is_over:
+            return False
+        if self.announcement_comes_first:
             return False
         out_of_patience = waiting.restarts >= self.policies.turn.max_restarts
         return out_of_patience or not self.is_in("speech", "hypothesis")
@@ -173,7 +189,8 @@ class GenerationRules(ToolRules):
     # -- going on --------------------------------------------------------------------------------------------------
 
     def note_output(self) -> None:
-        self.change_reply(output_started=True)
+        shown = self.context.capabilities.text_only
+        self.change_reply(output_started=True, heard=self.reply.heard or shown)
         self.note_progress()
 
     def note_usage(self) -> None:

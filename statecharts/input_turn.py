@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .actions import StoreUserTurn
 from .context import PendingTurn, TimerKind, Turn
 from .declaration import Compound, State
 from .facts import (
@@ -35,11 +34,10 @@ from .facts import (
 )
 from .published import (
     StreamError,
-    TurnCommitted,
     TurnDiscarded,
     TurnDropped,
 )
-from .utterance import UtteranceRules
+from .transcripts import TranscriptRules
 from .values import TurnAuthority
 
 ENDINGS = "turn_ended recognition_closed finalization_timed_out turn_limit_reached"
@@ -84,10 +82,13 @@ class InputTurn(Compound, name="Input turn"):
     hypothesis.to(None, event="input_discontinuity", on="tell_gap")
     speech.to(None, event="recognition_failed", cond=["is_open_recognition", "may_fall_back"], on="fall_back_to_recording")
     hypothesis.to(None, event="recognition_failed", cond=["is_open_recognition", "may_fall_back"], on="fall_back_to_recording")
+    speech.to(None, event="recognition_failed", cond=["is_open_recognition", "is_projection"], on="go_without_transcript")
+    hypothesis.to(None, event="recognition_failed", cond=["is_open_recognition", "is_projection"], on="go_without_transcript")
     committed.from_(speech, hypothesis, event="recognition_failed", cond=["is_open_recognition", "was_committed"], on="restore_turn")
     discarded.from_(speech, hypothesis, event="recognition_failed", cond="is_open_recognition", on="discard_turn")
     committed.from_(speech, hypothesis, event=LOSSES, cond="was_committed", on="restore_turn")
     discarded.from_(speech, hypothesis, event=LOSSES, on="discard_turn")
+    committed.to(None, event="segment_finalized", cond=["concerns_the_turn", "may_be_amended"], on="amend_turn")
     committed.to(None, event="segment_finalized", cond=["concerns_the_turn", "late_segment_may_join"], before="take_back_reply", on="join_late_segment")
     committed.to(None, event="segment_finalized", cond="concerns_the_turn", on="carry_segment")
     committed.to(None, event="recognition_closed recognition_failed", cond="is_open_recognition", on="close_recognition")
@@ -97,7 +98,18 @@ class InputTurn(Compound, name="Input turn"):
     # fmt: on
 
 
-class InputTurnRules(UtteranceRules):
+ANYWHERE = (
+    ("segment_finalized", "concerns_former_turn", "amend_former_turn"),
+    ("recognition_closed", "concerns_former_turn", "forget_former_turn"),
+    ("recognition_failed", "concerns_former_turn", "forget_former_turn"),
+)
+"""What InputTurn does in whatever state it is, where nothing above fits: event, guard, action."""
+
+for _event, _guard, _action in ANYWHERE:
+    InputTurn.to(None, event=_event, cond=_guard, on=_action)
+
+
+class InputTurnRules(TranscriptRules):
     """Guards and actions of the InputTurn region."""
 
     # -- opening and continuing ------------------------------------------------------------------------------------
@@ -115,6 +127,9 @@ class InputTurnRules(UtteranceRules):
         self.forget_refused_onset()
         former = self.context.turn
         still_open = former.open_recognitions if former is not None else ()
+        if self.hears_itself:
+            still_open = ()
+            self.keep_untranscribed()
         carried, self.context.carried = self.context.carried, ()
         self.context.turn = Turn(
             turn_id=self.mint("turn"),
@@ -133,8 +148,8 @@ class InputTurnRules(UtteranceRules):
         waiting = self.context.pending
         if waiting is not None and self.turn.turn_id in waiting.turn_ids:
             return
-        self.invalidate_output("turn_continued")
         self.requeue_reply()
+        self.invalidate_output("turn_continued")
         self.decide("generation_cancelled")
 
     def reopen_turn(self) -> None:
@@ -177,12 +192,8 @@ class InputTurnRules(UtteranceRules):
             revision=turn.revision + 1,
         )
         self.context.turn = turn
-        self._store(turn, text, authority)
+        self.store_turn(turn, text, authority)
         self._admit_or_queue(turn.turn_id)
-
-    def _store(self, turn: Turn, text: str, authority: TurnAuthority) -> None:
-        self.emit(StoreUserTurn(self.stamp, turn.turn_id, turn.position, text, authority, turn.revision))
-        self.publish(TurnCommitted(text, authority, turn.revision), turn_id=turn.turn_id)
 
     def restore_turn(self) -> None:
         """The continuation came to nothing: what had been committed stands, and is answered."""
@@ -254,7 +265,7 @@ class InputTurnRules(UtteranceRules):
         self.freeze()
         turn = replace(self.turn, revision=self.turn.revision + 1)
         self.context.turn = turn
-        self._store(turn, turn.final_text, turn.authority)
+        self.store_turn(turn, turn.final_text, turn.authority)
         self._admit_or_queue(turn.turn_id)
 
     def carry_segment(self) -> None:

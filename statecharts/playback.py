@@ -39,7 +39,7 @@ from .published import (
 )
 from .receipts import ReceiptRules
 
-STOPS = "interrupted generation_cancelled connection_lost session_expiring close_requested"
+STOPS = "interrupted generation_cancelled connection_lost session_renewed close_requested"
 BREAKS = "speaker_failed playback_stalled"
 
 
@@ -168,7 +168,14 @@ class PlaybackRules(ReceiptRules):
         assert isinstance(fact, AudioStarted)
         self.context.streams += 1
         held = self.is_in("speech", "hypothesis") and self.policies.turn.max_hold_ms > 0
-        output = Output(self.context.streams, reply.output_epoch, reply.response_id, reply.position, held=held)
+        output = Output(
+            self.context.streams,
+            reply.output_epoch,
+            reply.response_id,
+            reply.position,
+            reply.announcement,
+            held=held,
+        )
         self.context.output = output
         self.cancel_timer(TimerKind.SPEECH)
         if held:

@@ -98,27 +98,8 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 BACKCHANNELS = frozenset(
-    {
-        "mhm",
-        "mm",
-        "hmm",
-        "hm",
-        "uh",
-        "huh",
-        "um",
-        "ah",
-        "oh",
-        "yeah",
-        "yes",
-        "yep",
-        "ok",
-        "okay",
-        "right",
-        "sure",
-        "嗯",
-        "哦",
-        "啊",
-    }
+    {"mhm", "mm", "hmm", "hm", "uh", "huh", "um", "ah", "oh", "yeah", "yes", "yep", "ok", "okay", "right", "sure"}
+    | {"嗯", "哦", "啊"}
 )
 
 
@@ -256,11 +237,14 @@ class PlaybackPolicy:
     """An active stream without a receipt for this long is stopped."""
     stop_receipt_ms: int = 1_000
     """How long a stop may take to be confirmed before the played position counts as unknown."""
+    max_announcements: int = 8
+    """So many texts may wait to be said as they are; a further one is dropped."""
 
     def __post_init__(self) -> None:
         _bounded("prebuffer_ms", self.prebuffer_ms, 0, 1_000)
         _bounded("stall_ms", self.stall_ms, 100, 60_000)
         _bounded("stop_receipt_ms", self.stop_receipt_ms, 10, 60_000)
+        _bounded("max_announcements", self.max_announcements, 0, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +258,10 @@ class ConnectionPolicy:
     backoff_ms: int = 250
     """Doubled at every attempt, with jitter derived from the attempt's identity, never beyond `max_backoff_ms`."""
     max_backoff_ms: int = 5_000
+    stable_ms: int = 5_000
+    """A session that is lost sooner than this after it was ready is not made anew at once: the same back-off."""
+    renewal_margin_ms: int = 2_000
+    """A session that expires is made anew this long before it does, or sooner, when nothing is being said."""
     shutdown_ms: int = 3_000
 
     def __post_init__(self) -> None:
@@ -281,6 +269,8 @@ class ConnectionPolicy:
         _bounded("max_attempts", self.max_attempts, 1, 100)
         _bounded("backoff_ms", self.backoff_ms, 0, 60_000)
         _bounded("max_backoff_ms", self.max_backoff_ms, 0, 300_000)
+        _bounded("stable_ms", self.stable_ms, 0, 600_000)
+        _bounded("renewal_margin_ms", self.renewal_margin_ms, 0, 60_000)
         _bounded("shutdown_ms", self.shutdown_ms, 50, 60_000)
 
 

@@ -10,7 +10,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .errors import ScopedError
-from .values import DeliveryStatus, InterruptionSource, Outcome, PositionSource, ToolStatus, TurnAuthority, Usage
+from .values import (
+    AnnouncementOutcome,
+    DeliveryStatus,
+    InterruptionSource,
+    Outcome,
+    PositionSource,
+    ToolStatus,
+    TurnAuthority,
+    Usage,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +255,24 @@ class InterruptionAccepted(Payload):
 class InterruptionRejected(Payload):
     type: ClassVar[str] = "interruption.rejected"
     source: InterruptionSource
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncementBegan(Payload):
+    """A text is being said as it is. `private`: it is no part of the conversation."""
+
+    type: ClassVar[str] = "announcement.started"
+    number: int
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AnnouncementEnded(Payload):
+    type: ClassVar[str] = "announcement.ended"
+    number: int
+    private: bool
+    outcome: AnnouncementOutcome
     reason: str
 
 

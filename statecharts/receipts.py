@@ -86,7 +86,9 @@ class ReceiptRules(GenerationRules):
         self.context.stopping = tuple(known for known in self.context.stopping if known is not output)
         self.cancel_timer(TimerKind.STOP_RECEIPT, str(output.stream_id))
         units = confirmed_units(output.units, output.played_samples if played is None else played)
-        self.record_delivery(output.response_id, output.position, status, units, played, source, confidence)
+        self.record_delivery(
+            output.response_id, output.position, status, units, played, source, confidence, output.announcement
+        )
         self.settle()
 
     def take_position(self) -> None:
@@ -168,5 +170,6 @@ class ReceiptRules(GenerationRules):
             played_samples,
             output.source,
             output.confidence,
+            output.announcement,
         )
         self.settle()

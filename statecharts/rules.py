@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .actions import CancelTimer, Publish, RecordDelivery, Stamp, StartTimer
+from .actions import CancelTimer, Publish, RecordDelivery, SettleAnnouncement, Stamp, StartTimer
 from .chart import ChartDefinition, Selection
-from .context import Context, Output, Response, Timer, TimerKind, UnitRange
+from .context import Announcement, Context, Output, Response, Timer, TimerKind, UnitRange
 from .identity import IdSource
 from .policies import Policies
-from .published import DeliveryRecorded, Payload
-from .values import DeliveryStatus, PositionSource
+from .published import AnnouncementEnded, DeliveryRecorded, Payload
+from .values import AnnouncementOutcome, DeliveryStatus, PositionSource
 
 
 class Rules(ChartDefinition):
@@ -125,6 +125,8 @@ class Rules(ChartDefinition):
         """Something came to rest: whoever waited for that may go on. Guards decide whether anyone may."""
         if self.context.pending is not None:
             self.decide("turn_admitted")
+        if self.context.announcements:
+            self.decide("say_admitted")
         if self.is_in("closing"):
             self.decide("region_rested")
 
@@ -139,6 +141,7 @@ class Rules(ChartDefinition):
         played_samples: int | None,
         source: PositionSource,
         confidence: float,
+        announcement: Announcement | None,
     ) -> None:
         """The one delivery record of a response."""
         context = self.context
@@ -151,11 +154,41 @@ class Rules(ChartDefinition):
             )
         )
         self.emit(Publish(self.stamp, DeliveryRecorded(status, units, played_samples, source), response_id=response_id))
+        if announcement is not None:
+            self._settle_said(announcement, status, played_samples)
+
+    def _settle_said(self, announcement: Announcement, status: DeliveryStatus, played_samples: int | None) -> None:
+        """Of an unknown position something may have been heard."""
+        if status is DeliveryStatus.DELIVERED:
+            self.settle_announcement(announcement, AnnouncementOutcome.PLAYED, "")
+        elif status is DeliveryStatus.TEXT_ONLY:
+            self.settle_announcement(announcement, AnnouncementOutcome.DROPPED, "nothing_to_say")
+        else:
+            unheard = played_samples == 0
+            outcome = AnnouncementOutcome.DROPPED if unheard else AnnouncementOutcome.INTERRUPTED
+            self.settle_announcement(announcement, outcome, status.value)
+
+    def settle_announcement(self, announcement: Announcement, outcome: AnnouncementOutcome, reason: str) -> None:
+        """Its one outcome."""
+        self.emit(SettleAnnouncement(self.stamp, announcement.number, outcome, reason))
+        self.publish(AnnouncementEnded(announcement.number, not announcement.recorded, outcome, reason))
 
     def record_unheard(self, status: DeliveryStatus) -> None:
         """The present reply reached nobody's ear: certain, because no output of it was ever opened."""
         reply = self.reply
-        self.record_delivery(reply.response_id, reply.position, status, 0, 0, PositionSource.MEASURED, 1.0)
+        self.record_delivery(
+            reply.response_id, reply.position, status, 0, 0, PositionSource.MEASURED, 1.0, reply.announcement
+        )
+
+    def wait_to_say(self, announcement: Announcement) -> None:
+        """Those that interrupt go first; otherwise the order is that of asking."""
+        waiting = (*self.context.announcements, announcement)
+        self.context.announcements = tuple(sorted(waiting, key=lambda known: (not known.interrupts, known.number)))
+
+    def drop_announcements(self, reason: str) -> None:
+        waiting, self.context.announcements = self.context.announcements, ()
+        for announcement in waiting:
+            self.settle_announcement(announcement, AnnouncementOutcome.DROPPED, reason)
 
     @property
     def reply_is_in_output(self) -> bool:

@@ -63,6 +63,17 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
+class AnnouncementOutcome(StrEnum):
+    """What became of a text that was to be said as it is."""
+
+    PLAYED = "played"
+    """Rendered to its end."""
+    INTERRUPTED = "interrupted"
+    """Begun, and not known to have been heard to its end."""
+    DROPPED = "dropped"
+    """Nothing of it was heard."""
+
+
 class ToolStatus(StrEnum):
     """Terminal status of a tool call."""
 

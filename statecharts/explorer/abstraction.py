@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ..chart import Snapshot
-from ..context import Context, Output, Response, Segment, Turn
+from ..context import Announcement, Context, Output, Response, Segment, Turn
 from ..policies import InterruptionPolicy, Policies
 from ..rules import confirmed_units
 
@@ -29,6 +29,7 @@ class Abstraction:
         self._continuation_ns = policies.turn.continuation_window_ms * 1_000_000
         self._words_ns = interruption.word_window_ms * 1_000_000
         self._backoff_ns = interruption.backoff_ms * 1_000_000 if isinstance(interruption, InterruptionPolicy) else 0
+        self._stable_ns = policies.connection.stable_ms * 1_000_000
         self._min_speech_ms = interruption.min_duration_ms if isinstance(interruption, InterruptionPolicy) else 0
 
     def key(self, snapshot: Snapshot[Context]) -> Hashable:
@@ -38,10 +39,13 @@ class Abstraction:
         return (
             leaves,
             context.connect_attempts if leaves[0] in _CONNECTING else 0,
+            None if ends else self._losses(context),
             None if ends else self._turn(context, leaves[1]),
             None if ends else tuple(segment.text for segment in context.carried),
             not ends and context.onset_refused,
             None if ends else self._pending(context),
+            None if ends else tuple(self._announcement(waiting) for waiting in context.announcements),
+            None if ends else tuple(any(s.is_final for s in turn.segments) for turn in context.untranscribed),
             self._response(context, leaves[2]),
             self._output(context.output, context) if context.output is not None else None,
             tuple(self._stopping(output, context) for output in context.stopping),
@@ -58,6 +62,8 @@ class Abstraction:
             open_windows.append(turn.committed_at + self._continuation_ns + 1 - context.now)
         if turn is not None and turn.segments and leaves[1] in _LISTENING:
             open_windows.append(max(segment.heard_at for segment in turn.segments) + self._words_ns + 1 - context.now)
+        if leaves[0] == "ready" and context.ready_at is not None:
+            open_windows.append(context.ready_at + self._stable_ns + 1 - context.now)
         if context.last_interruption_at is not None and self._backoff_ns:
             open_windows.append(context.last_interruption_at + self._backoff_ns + 1 - context.now)
         return max(open_windows)
@@ -103,6 +109,17 @@ class Abstraction:
         holds_the_turn = turn is not None and turn.turn_id in waiting.turn_ids
         return holds_the_turn, min(len(waiting.turn_ids), 2), min(waiting.restarts, self._max_restarts)
 
+    def _losses(self, context: Context) -> Hashable:
+        """What decides whether a lost session is made anew at once."""
+        is_young = context.ready_at is not None and context.now - context.ready_at < self._stable_ns
+        return is_young, min(context.early_losses, 1)
+
+    def _announcement(self, announcement: Announcement | None) -> Hashable:
+        if announcement is None:
+            return None
+        restarts = min(announcement.restarts, self._max_restarts)
+        return announcement.interrupts, announcement.interruptible, restarts
+
     def _response(self, context: Context, leaf: str) -> Hashable:
         reply: Response | None = context.response
         if reply is None:
@@ -120,6 +137,7 @@ class Abstraction:
             reply.delivery is None,
             open_calls,
             len(reply.tools),
+            self._announcement(reply.announcement),
         )
         if reply.outcome is not None:
             return reply.outcome, spoken
@@ -129,7 +147,8 @@ class Abstraction:
     def _stopping(output: Output, context: Context) -> Hashable:
         reply = context.response
         is_of_the_reply = reply is not None and reply.response_id == output.response_id
-        return is_of_the_reply, output.failed, confirmed_units(output.units, output.played_samples) > 0
+        confirms = confirmed_units(output.units, output.played_samples) > 0
+        return is_of_the_reply, output.failed, confirms, output.announcement is not None
 
     @staticmethod
     def _output(output: Output, context: Context) -> Hashable:

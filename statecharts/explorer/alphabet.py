@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from ..capabilities import Capabilities
 from ..context import Context
-from ..errors import ErrorScope, ScopedError
 from ..facts import (
     AudioEnded,
     AudioStarted,
@@ -25,7 +24,6 @@ from ..facts import (
     GenerationCompleted,
     GenerationFailed,
     GenerationProgressed,
-    InputDiscontinuity,
     OpenRequested,
     OutputStarted,
     PlaybackDrained,
@@ -34,12 +32,11 @@ from ..facts import (
     PrebufferFilled,
     ProviderInterrupted,
     RecognitionClosed,
-    RecognitionFailed,
+    SayRequested,
+    SayWithdrawn,
     SegmentFinalized,
     SessionExpiring,
     SpeakerFailed,
-    SpeechProgressed,
-    SpeechStarted,
     SpeechUnitSynthesized,
     StepCompleted,
     SynthesisFailed,
@@ -47,8 +44,6 @@ from ..facts import (
     TimerFired,
     ToolCallReady,
     ToolFinished,
-    TranscriptUpdated,
-    TurnCancelled,
     TurnEnded,
     Underrun,
     UsageReported,
@@ -56,11 +51,10 @@ from ..facts import (
 from ..policies import Policies
 from ..values import ToolStatus, TurnAuthority, Usage
 from .bounds import Bounds, Family
+from .hearing import WORDS, error, recognition, speech, unheard
 
 NOBODY = "nobody"
 """An identity that was never minted: of a former life, or of somebody else."""
-WORDS = "go on"
-BACKCHANNEL = "okay"
 
 
 def facts_for(context: Context, policies: Policies, capabilities: Capabilities, bounds: Bounds) -> Iterator[Fact]:
@@ -78,13 +72,15 @@ def facts_of(family: Family, context: Context, policies: Policies, bounds: Bound
     match family:
         case Family.TYPING:
             yield from _typing(context, bounds)
+        case Family.SAYING:
+            yield from _saying(context, bounds)
         case Family.BUTTONS:
             yield from _buttons(context)
         case Family.SPEECH:
-            yield from _speech(context, policies, bounds)
-            yield from _recognition(context, bounds)
+            yield from speech(context, policies, bounds)
+            yield from recognition(context, bounds)
         case Family.UNHEARD:
-            yield from _unheard(context, bounds)
+            yield from unheard(context, bounds)
         case Family.MODEL:
             yield from _model(context)
         case Family.FAILURES:
@@ -101,16 +97,12 @@ def facts_of(family: Family, context: Context, policies: Policies, bounds: Bound
             yield from _stale(context)
 
 
-def error(*, retryable: bool = True, partial_output: bool = False) -> ScopedError:
-    """Some failure."""
-    return ScopedError("failed", "anywhere", ErrorScope.RESPONSE, "try again", retryable, partial_output=partial_output)
-
-
 def _outages(x: Context) -> Iterator[Fact]:
     yield ConnectionFailed(at=x.now, error=error())
     yield ConnectionFailed(at=x.now, error=error(retryable=False))
     yield ConnectionLost(at=x.now, error=error())
     yield SessionExpiring(at=x.now)
+    yield SessionExpiring(at=x.now, within_ms=9_000)
 
 
 def _typing(x: Context, bounds: Bounds) -> Iterator[Fact]:
@@ -118,74 +110,21 @@ def _typing(x: Context, bounds: Bounds) -> Iterator[Fact]:
         yield TextSubmitted(at=x.now, text=WORDS)
 
 
+def _saying(x: Context, bounds: Bounds) -> Iterator[Fact]:
+    number = x.last_announcement + 1
+    if len(x.announcements) < bounds.announcements:
+        yield SayRequested(at=x.now, number=number, text=WORDS)
+        yield SayRequested(at=x.now, number=number, text=WORDS, interrupts=True)
+        yield SayRequested(at=x.now, number=number, text=WORDS, interruptible=False)
+    yield SayRequested(at=x.now, number=number, text=" ")
+    for waiting in x.announcements[:1]:
+        yield SayWithdrawn(at=x.now, number=waiting.number)
+
+
 def _buttons(x: Context) -> Iterator[Fact]:
     yield ButtonPressed(at=x.now)
     yield ProviderInterrupted(at=x.now)
     yield ClientCancelled(at=x.now, run_id=x.response.run_id if x.response is not None else None)
-
-
-def _speech(x: Context, policies: Policies, bounds: Bounds) -> Iterator[Fact]:
-    turn = x.turn
-    by_button = TurnAuthority.MANUAL if policies.turn.authority is TurnAuthority.MANUAL else TurnAuthority.VAD
-    is_new = turn is None or turn.committed_at is not None or not turn.recognitions
-    waiting = len(x.pending.turn_ids) if x.pending is not None else 0
-    if (is_new and waiting <= bounds.waiting_turns) or (turn and len(turn.recognitions) < bounds.recognitions):
-        yield SpeechStarted(at=x.now, authority=by_button)
-    yield SpeechProgressed(at=x.now, speech_ms=1_000)
-    yield TurnEnded(at=x.now, authority=policies.turn.authority)
-
-
-def _names(x: Context, bounds: Bounds) -> tuple[str, int, list[str | None]]:
-    """The recognition that speaks, its next revision, and the segments that it may speak of."""
-    turn = x.turn
-    assert turn is not None
-    recognition_id = turn.recognitions[-1]
-    known = [segment for segment in turn.segments if segment.recognition_id == recognition_id]
-    revision = max((segment.revision for segment in known), default=0) + 1
-    names = [segment.segment_id for segment in known if not segment.is_final]
-    is_late = turn.committed_at is not None and turn.kept_segments is None
-    room = bounds.segments + bounds.carried_segments if is_late else bounds.segments
-    if len(turn.segments) + len(x.carried) < room:
-        names.append(f"s{len(turn.segments) + len(x.carried)}")
-    return recognition_id, revision, names
-
-
-def _recognition(x: Context, bounds: Bounds) -> Iterator[Fact]:
-    if x.turn is None or not x.turn.recognitions:
-        return
-    speaker, revision, names = _names(x, bounds)
-    sounds = x.output is not None and x.output.started
-    for name in names:
-        for text in (WORDS, BACKCHANNEL) if sounds else (WORDS,):
-            if name is not None:
-                yield TranscriptUpdated(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text=text)
-            yield SegmentFinalized(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text=text)
-    for closing in x.turn.open_recognitions or (speaker,):
-        yield RecognitionClosed(at=x.now, recognition_id=closing)
-
-
-def _unheard(x: Context, bounds: Bounds) -> Iterator[Fact]:
-    yield TurnCancelled(at=x.now)
-    yield InputDiscontinuity(at=x.now, lost_ms=10)
-    yield InputDiscontinuity(at=x.now, lost_ms=5_000)
-    if x.turn is None or not x.turn.recognitions:
-        return
-    speaker, revision, names = _names(x, bounds)
-    for name in names:
-        if name is not None:
-            yield TranscriptUpdated(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text="")
-        yield SegmentFinalized(at=x.now, recognition_id=speaker, segment_id=name, revision=revision, text="")
-    if names:
-        yield SegmentFinalized(at=x.now, recognition_id=speaker, segment_id=None, revision=revision, text=WORDS)
-    for segment in x.turn.segments:
-        if segment.segment_id is not None:
-            yield SegmentFinalized(
-                at=x.now, recognition_id=segment.recognition_id, segment_id=segment.segment_id, text=segment.text
-            )
-    for closing in x.turn.open_recognitions or (speaker,):
-        yield RecognitionFailed(at=x.now, recognition_id=closing, error=error())
-        if len(x.turn.recognitions) <= bounds.recognitions:
-            yield RecognitionFailed(at=x.now, recognition_id=closing, error=error(), recorded_ms=500)
 
 
 def _model(x: Context) -> Iterator[Fact]:
@@ -278,6 +217,8 @@ def _stale(x: Context) -> Iterator[Fact]:
     """Late facts: each must change nothing."""
     old, stream = x.output_epoch - 1, x.streams + 1
     yield TimerFired(at=x.now, timer_id=NOBODY)
+    yield SayRequested(at=x.now, number=x.last_announcement, text=WORDS)
+    yield SayWithdrawn(at=x.now, number=x.last_announcement + 1)
     yield TurnEnded(at=x.now, authority=TurnAuthority.SEMANTIC)
     yield SegmentFinalized(at=x.now, recognition_id=NOBODY, segment_id="s0", revision=9, text=WORDS)
     yield RecognitionClosed(at=x.now, recognition_id=NOBODY)

@@ -11,6 +11,8 @@ class Family(StrEnum):
 
     TYPING = "typing"
     BUTTONS = "buttons"
+    SAYING = "saying"
+    """Announcements, asked for and withdrawn."""
     SPEECH = "speech"
     UNHEARD = "unheard"
     """Speech that comes to nothing: gaps, failures, empty and dismissed words."""
@@ -33,6 +35,7 @@ class Bounds:
 
     families: frozenset[Family] = frozenset(Family)
     waiting_turns: int = 1
+    announcements: int = 1
     segments: int = 1
     recognitions: int = 2
     carried_segments: int = 1

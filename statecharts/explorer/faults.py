@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..actions import Action, CancelTimer, StopPlayback
-from ..context import PendingTurn, TimerKind
+from ..context import Announcement, PendingTurn, TimerKind
 from ..conversation import ConversationChart
 from ..facts import AttemptFact, OutputFact, TurnEnded
 from ..values import DeliveryStatus, Outcome, PositionSource
@@ -140,10 +140,11 @@ class ReceiptsOverclaimed(ConversationChart):
         played_samples: int | None,
         source: PositionSource,
         confidence: float,
+        announcement: Announcement | None,
     ) -> None:
         reply = self.context.response
         said = len(reply.units) if reply is not None and reply.response_id == response_id else units
-        super().record_delivery(response_id, position, status, said, played_samples, source, confidence)
+        super().record_delivery(response_id, position, status, said, played_samples, source, confidence, announcement)
 
 
 class UnheardCountedAsDelivered(ConversationChart):
@@ -222,6 +223,22 @@ class Unacknowledged(ConversationChart):
         self._end(Outcome.CANCELLED, self.reply.reason)
 
 
+class AnnouncementTalksOverTheUser(ConversationChart):
+    def may_announce(self) -> bool:
+        return bool(self.context.announcements) and self.is_in("ready") and self.context.reply_is_over
+
+
+class AnnouncementForgotten(ConversationChart):
+    def drop_announcements(self, reason: str) -> None:
+        self.context.announcements = ()
+
+
+class LateTranscriptAsksAgain(ConversationChart):
+    def amend_turn(self) -> None:
+        super().amend_turn()
+        self._admit_or_queue(self.turn.turn_id)
+
+
 @dataclass(frozen=True, slots=True)
 class SeededFault:
     """A broken chart, and what is wrong with it."""
@@ -267,6 +284,9 @@ SEEDED_FAULTS: tuple[SeededFault, ...] = (
     SeededFault(CallForgotten, "a cancelled call never gets an outcome"),
     SeededFault(HeldForEver, "held audio is never released"),
     SeededFault(ClosedTooEarly, "closed is reached before anything has come to rest"),
+    SeededFault(AnnouncementTalksOverTheUser, "an announcement begins while the user speaks or waits for an answer"),
+    SeededFault(AnnouncementForgotten, "announcements that wait at the end are dropped, and nobody is told"),
+    SeededFault(LateTranscriptAsksAgain, "a transcript of what the model heard already is answered a second time"),
     SeededFault(MicrophoneHearsSpeaker, "a board without echo cancellation listens to itself"),
     SeededFault(HypothesisCommitted, "a turn is committed with words that may still change"),
 )

@@ -19,6 +19,7 @@ from ..facts import (
     PlaybackDrained,
     PrebufferFilled,
     RecognitionClosed,
+    SayRequested,
     SegmentFinalized,
     SpeechStarted,
     TextSubmitted,
@@ -32,6 +33,12 @@ ABLE = Capabilities(speaker=SpeakerCapabilities(pause=True, measured_position=Tr
 """A board that can pause and an engine that can cut what it said."""
 
 
+NATIVE = Capabilities(
+    speaker=SpeakerCapabilities(pause=True, measured_position=True), truncate_context=True, native_audio=True
+)
+"""The same, and a model that hears the audio itself."""
+
+
 def opened(x: Context) -> Fact:
     """The embedder opens the session."""
     return OpenRequested(at=x.now)
@@ -40,6 +47,16 @@ def opened(x: Context) -> Fact:
 def made_ready(x: Context) -> Fact:
     """Everything answered, and is able."""
     return ConnectionReady(at=x.now, capabilities=ABLE)
+
+
+def announced(x: Context) -> Fact:
+    """Something is to be said as it is."""
+    return SayRequested(at=x.now, number=x.last_announcement + 1, text="the tea is ready")
+
+
+def made_ready_for_sound(x: Context) -> Fact:
+    """A model that hears the audio itself answered."""
+    return ConnectionReady(at=x.now, capabilities=NATIVE)
 
 
 def typed(x: Context) -> Fact:
@@ -103,6 +120,9 @@ def said_late(x: Context) -> Fact:
 
 OPENED: tuple[Happening, ...] = (opened,)
 READY: tuple[Happening, ...] = (*OPENED, made_ready)
+READY_NATIVELY: tuple[Happening, ...] = (*OPENED, made_ready_for_sound)
+ANNOUNCING: tuple[Happening, ...] = (*READY, announced, audio_began, was_heard)
+"""An announcement is being heard."""
 PLAYING: tuple[Happening, ...] = (*READY, typed, audio_began, was_heard)
 """The reply to a typed turn is being heard."""
 HEARD: tuple[Happening, ...] = (*PLAYING, model_finished, all_was_synthesized, all_was_heard)

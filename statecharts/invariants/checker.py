@@ -8,6 +8,7 @@ from ..chart import Step
 from ..context import Context
 from ..conversation import Conversation
 from ..policies import Policies
+from .announcements import ANNOUNCEMENTS
 from .endings import ENDINGS
 from .epochs import EPOCHS
 from .ledger import Ledger
@@ -17,7 +18,7 @@ from .replies import REPLIES
 from .turns import TURNS
 from .violations import InvariantViolation, Violation
 
-INVARIANTS: tuple[Invariant, ...] = (*EPOCHS, *TURNS, *REPLIES, *PLAYBACK, *ENDINGS)
+INVARIANTS: tuple[Invariant, ...] = (*EPOCHS, *TURNS, *REPLIES, *ANNOUNCEMENTS, *PLAYBACK, *ENDINGS)
 """All invariants of the conversation, each with its name and its statement."""
 
 

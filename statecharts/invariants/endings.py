@@ -89,6 +89,7 @@ def no_timer_outlives_its_wait(o: Observation) -> Iterator[str]:
 _WAITS: dict[TimerKind, frozenset[str]] = {
     TimerKind.CONNECT: frozenset({"opening", "reconnecting"}),
     TimerKind.BACKOFF: frozenset({"opening", "reconnecting"}),
+    TimerKind.RENEWAL: frozenset({"ready"}),
     TimerKind.SHUTDOWN: frozenset({"closing"}),
     TimerKind.INPUT: LISTENING,
     TimerKind.FINALIZATION: LISTENING,
@@ -135,6 +136,7 @@ def closed_is_final(o: Observation) -> Iterator[str]:
         ("turns are open", o.now.uncommitted_turns),
         ("responses have no outcome", o.now.open_responses),
         ("responses have no delivery record", o.now.undelivered),
+        ("announcements have no outcome", o.now.announcements),
         ("calls have no outcome", o.now.open_calls),
         ("recognitions go on", o.now.recognitions),
     ):
@@ -168,6 +170,8 @@ def unrest(active: frozenset[str], context: Context) -> str:
         return f"{'/'.join(waits)} waits for ever"
     if context.pending is not None:
         return f"turns {context.pending.turn_ids} wait for ever"
+    if context.announcements:
+        return f"announcements {[announcement.number for announcement in context.announcements]} wait for ever"
     if context.stopping:
         return f"streams {[output.stream_id for output in context.stopping]} wait for ever"
     if context.response is not None and context.response.delivery is None:

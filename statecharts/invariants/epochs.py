@@ -199,10 +199,12 @@ def _staleness(o: Observation) -> str:
             open_calls = (*(before.response.open_calls if before.response is not None else ()), *before.background)
             return "" if any(c.call_id == call_id for c in open_calls) else f"call {call_id} is not open"
         case RecognitionClosed() | RecognitionFailed():
-            serves = before.turn is not None and fact.recognition_id in before.turn.open_recognitions
+            turns = (before.turn, *before.untranscribed)
+            serves = any(turn is not None and fact.recognition_id in turn.open_recognitions for turn in turns)
             return "" if serves else f"recognition {fact.recognition_id} is not open"
         case TranscriptUpdated() | SegmentFinalized():
-            serves = before.turn is not None and fact.recognition_id in before.turn.recognitions
+            turns = (before.turn, *before.untranscribed)
+            serves = any(turn is not None and fact.recognition_id in turn.recognitions for turn in turns)
             return "" if serves else f"recognition {fact.recognition_id} does not serve the turn"
         case _:
             return ""
@@ -230,6 +232,7 @@ _NEEDED = {
     "delivery": ("response_id",),
     "cancel": ("response_id", "attempt_id"),
     "transcript": ("turn_id",),
+    "announcement.started": ("run_id", "response_id"),
 }
 
 
@@ -238,7 +241,7 @@ def public_events_carry_their_identities(o: Observation) -> Iterator[str]:
     """A public event names what it speaks of."""
     for publish in o.of(Publish):
         kind = type(publish.payload).type
-        for name in _NEEDED.get(kind.split(".")[0], ()):
+        for name in _NEEDED.get(kind) or _NEEDED.get(kind.split(".")[0], ()):
             if getattr(publish, name) is None:
                 yield f"{kind} was published without {name}"
 

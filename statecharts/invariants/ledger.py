@@ -22,6 +22,8 @@ from ..actions import (
     RecordResponse,
     RecordToolOutcome,
     Release,
+    SettleAnnouncement,
+    StartAnnouncement,
     StartGeneration,
     StartRecognition,
     StartTimer,
@@ -31,7 +33,16 @@ from ..actions import (
 )
 from ..chart import Step
 from ..context import Context, TimerKind
-from ..facts import PlaybackDrained, RecognitionClosed, RecognitionFailed, SpeechUnitSynthesized, StreamFact, TimerFired
+from ..facts import (
+    PlaybackDrained,
+    RecognitionClosed,
+    RecognitionFailed,
+    SayRequested,
+    SegmentFinalized,
+    SpeechUnitSynthesized,
+    StreamFact,
+    TimerFired,
+)
 from ..published import SpeechBegan, TurnDiscarded, TurnDropped
 
 TAKEN_BACK = frozenset({"reply_unheard", "turn_continued"})
@@ -90,6 +101,8 @@ class Ledger:
     """Attempt identities used for the open responses."""
     undelivered: frozenset[str] = frozenset()
     """Responses without a delivery record."""
+    announcements: frozenset[int] = frozenset()
+    """Asked for, and without an outcome."""
     calls: frozenset[tuple[str, str]] = frozenset()
     """Every call of the present response, dispatched or refused: (response, call)."""
     open_calls: frozenset[tuple[str, str]] = frozenset()
@@ -129,6 +142,7 @@ class Ledger:
             open_responses=frozenset(entry.open_responses),
             attempts=frozenset(entry.attempts),
             undelivered=frozenset(entry.undelivered),
+            announcements=frozenset(entry.announcements),
             calls=frozenset(entry.calls),
             open_calls=frozenset(entry.open_calls),
             timers=tuple(entry.timers.values()),
@@ -151,6 +165,7 @@ class _Entry:
         self.open_responses = set(ledger.open_responses)
         self.attempts = set(ledger.attempts)
         self.undelivered = set(ledger.undelivered)
+        self.announcements = set(ledger.announcements)
         self.calls = set(ledger.calls)
         self.open_calls = set(ledger.open_calls)
         self.timers = {timer.timer_id: timer for timer in ledger.timers}
@@ -167,6 +182,10 @@ class _Entry:
         fact = self.step.fact
         if isinstance(fact, TimerFired):
             self.timers.pop(fact.timer_id, None)
+        elif isinstance(fact, SayRequested):
+            before = self.step.before
+            if fact.number > before.context.last_announcement and "closed" not in before.leaves:
+                self.announcements.add(fact.number)
         elif isinstance(fact, RecognitionClosed | RecognitionFailed):
             self.recognitions.discard(fact.recognition_id)
         elif isinstance(fact, SpeechUnitSynthesized):
@@ -205,10 +224,16 @@ class _Entry:
             case StoreUserTurn(turn_id=turn_id, revision=revision, position=position):
                 self.places = max(self.places, position)
                 self.uncommitted.discard(turn_id)
-                self.owed.add(turn_id)
+                if not self._is_transcript_of_heard():
+                    self.owed.add(turn_id)
                 self.revisions[turn_id] = revision
             case StartGeneration():
                 self._start(action)
+            case StartAnnouncement(response_id=response_id):
+                self._forget_calls()
+                self.undelivered.add(response_id)
+            case SettleAnnouncement(number=number):
+                self.announcements.discard(number)
             case ExecuteTool(response_id=response_id, call_id=call_id):
                 self.calls.add((response_id, call_id))
                 self.open_calls.add((response_id, call_id))
@@ -243,12 +268,20 @@ class _Entry:
 
     def _start(self, action: StartGeneration) -> None:
         if action.response_id not in self.open_responses:
-            self.attempts.clear()
-            self.calls = {known for known in self.calls if known in self.open_calls}
+            self._forget_calls()
             self.undelivered.add(action.response_id)
             self.owed.difference_update(action.turn_ids)
         self.open_responses.add(action.response_id)
         self.attempts.add(action.attempt_id)
+
+    def _is_transcript_of_heard(self) -> bool:
+        """Words of a turn that was committed before: the model heard them itself and asks for nothing."""
+        return self.step.after.context.capabilities.native_audio and isinstance(self.step.fact, SegmentFinalized)
+
+    def _forget_calls(self) -> None:
+        """Another response: only what is still open of the former one counts."""
+        self.attempts.clear()
+        self.calls = {known for known in self.calls if known in self.open_calls}
 
     def revisions_in_play(self) -> tuple[tuple[str, int], ...]:
         after = self.step.after.context
@@ -257,4 +290,5 @@ class _Entry:
             in_play.add(after.turn.turn_id)
         if after.response is not None:
             in_play.update(after.response.turn_ids)
+        in_play.update(turn.turn_id for turn in after.untranscribed)
         return tuple((turn_id, revision) for turn_id, revision in self.revisions.items() if turn_id in in_play)

@@ -91,7 +91,8 @@ def a_cancel_is_not_an_acknowledgement(o: Observation) -> Iterator[str]:
     confirming = isinstance(fact, CancelAcknowledged | GenerationCompleted | GenerationFailed | StepCompleted)
     confirmed = confirming and reply is not None and fact.attempt_id == reply.attempt_id
     ended = isinstance(fact, ConnectionLost | SessionExpiring | CloseRequested) or o.active & {"closed"}
-    if not confirmed and not ended and not _fired(o, TimerKind.CANCEL_ACK):
+    timed_out = _fired(o, TimerKind.CANCEL_ACK) or _fired(o, TimerKind.RENEWAL)
+    if not confirmed and not ended and not timed_out:
         yield f"a cancelled reply was taken for ended because of {type(fact).__name__}"
     if o.published(CancelConfirmed) and not isinstance(fact, CancelAcknowledged):
         yield f"an acknowledgement was published because of {type(fact).__name__}"

@@ -18,7 +18,16 @@ from ..chart import Selection
 from ..context import TimerKind
 from ..conversation import Conversation
 from ..errors import ErrorScope, ScopedError
-from ..facts import CloseRequested, ConnectionFailed, ConnectionLost, ConnectionReady, Fact, OpenRequested, TimerFired
+from ..facts import (
+    CloseRequested,
+    ConnectionFailed,
+    ConnectionLost,
+    ConnectionReady,
+    Fact,
+    OpenRequested,
+    SessionExpiring,
+    TimerFired,
+)
 from ..policies import InterruptionPolicy, Policies
 from ..values import InterruptionSource
 from .ear import Ear
@@ -137,6 +146,9 @@ class Clockwork:
 
     def connection_breaks(self) -> tuple[Action, ...]:
         return self.tell(ConnectionLost(at=self.now_ns, error=scripted_error("device_lost")))
+
+    def session_expires(self, within_ms: int = 0) -> tuple[Action, ...]:
+        return self.tell(SessionExpiring(at=self.now_ns, within_ms=within_ms))
 
     def closes(self, reason: str = "requested", error: ScopedError | None = None) -> tuple[Action, ...]:
         return self.tell(CloseRequested(at=self.now_ns, reason=reason, error=error))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Self, TypedDict, Unpack
 
-from ..actions import Action
+from ..actions import Action, StartAnnouncement, StartGeneration
 from ..errors import ScopedError
 from ..facts import (
     AudioEnded,
@@ -29,6 +29,8 @@ from ..facts import (
     PlaybackProgressed,
     PlaybackStopped,
     PrebufferFilled,
+    SayRequested,
+    SayWithdrawn,
     SpeakerFailed,
     SpeechUnitSynthesized,
     StepCompleted,
@@ -95,6 +97,28 @@ class ScriptedConversation(UserScript):
     def usage_is_reported(self, usage: Usage, attempt_id: str | None = None) -> tuple[Action, ...]:
         attempt_id = attempt_id or self.generation.attempt_id
         return self.tell(UsageReported(at=self.now_ns, attempt_id=attempt_id, usage=usage))
+
+    # -- announcements ---------------------------------------------------------------------------------------------
+
+    def is_asked_to_say(
+        self, text: str, *, interrupts: bool = False, interruptible: bool = True, recorded: bool = True
+    ) -> int:
+        """Something is to be said as it is; returns its number."""
+        number = self.conversation.context.last_announcement + 1
+        self.tell(
+            SayRequested(
+                at=self.now_ns,
+                number=number,
+                text=text,
+                interrupts=interrupts,
+                interruptible=interruptible,
+                recorded=recorded,
+            )
+        )
+        return number
+
+    def announcement_is_withdrawn(self, number: int) -> tuple[Action, ...]:
+        return self.tell(SayWithdrawn(at=self.now_ns, number=number))
 
     # -- synthesis -------------------------------------------------------------------------------------------------
 
@@ -171,8 +195,9 @@ class ScriptedConversation(UserScript):
     # -- whole stretches -------------------------------------------------------------------------------------------
 
     def reply_is_playing(self, unit_ends: tuple[int, ...] = (), played_samples: int = 1) -> None:
-        """The reply that was asked for is being written, synthesised up to the last unit's end, and played so far."""
-        self.model_starts_writing()
+        """The reply, or announcement, that was asked for is being written, synthesised up to the last unit's end, and played so far."""
+        if isinstance(self._reply, StartGeneration):
+            self.model_starts_writing()
         self.audio_starts()
         for index, end_sample in enumerate(unit_ends):
             self.unit_is_synthesized(index, unit_ends[index - 1] if index else 0, end_sample)
@@ -182,12 +207,18 @@ class ScriptedConversation(UserScript):
 
     def reply_is_drained(self, end_sample: int) -> None:
         """Written, spoken and heard to its end."""
-        self.model_finishes()
+        if isinstance(self._reply, StartGeneration):
+            self.model_finishes()
         self.audio_ends(end_sample)
         self.speaker_drains(end_sample)
 
     def _epoch(self, output_epoch: int | None) -> int:
-        return self.generation.output_epoch if output_epoch is None else output_epoch
+        return self._reply.output_epoch if output_epoch is None else output_epoch
+
+    @property
+    def _reply(self) -> StartGeneration | StartAnnouncement:
+        """The latest one that was asked for."""
+        return [a for a in self.record.actions if isinstance(a, StartGeneration | StartAnnouncement)][-1]
 
     def _receipt(self, played_samples: int | None, stream_id: int | None) -> _Receipt:
         streams = {stream.stream_id: stream.output_epoch for stream in self.streams}

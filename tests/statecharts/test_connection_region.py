@@ -24,7 +24,6 @@ from voicechart.statecharts.capabilities import (
     SynthesizerCapabilities,
 )
 from voicechart.statecharts.context import TimerKind
-from voicechart.statecharts.facts import SessionExpiring
 from voicechart.statecharts.published import (
     SessionClosed,
     SessionClosing,
@@ -254,7 +253,7 @@ def test_speech_that_was_open_when_the_connection_broke_is_discarded(reached: Re
 
 def test_an_expiring_session_is_renewed_in_the_same_way(reached: Reached) -> None:
     script = reached.playing()
-    script.tell(SessionExpiring(at=script.now_ns))
+    script.session_expires()
     script.record.assert_in_order(StopPlayback, Disconnect, Connect)
     assert script.leaves == "reconnecting | committed | failed | stopped"
     [told] = script.record.published(SessionReconnecting)
@@ -355,3 +354,63 @@ def test_closed_is_final(reached: Reached) -> None:
     for told in (script.opens, script.connects, script.connection_breaks, script.closes, script.user_starts_speaking):
         assert told() == ()
     assert script.leaves == leaves
+
+
+def test_a_session_that_expires_in_silence_is_made_anew_at_once(reached: Reached) -> None:
+    script = reached.idle()
+    script.session_expires(within_ms=60_000)
+    script.record.assert_in_order(StopPlayback, Disconnect, Connect)
+
+
+def test_what_is_being_said_is_finished_before_an_expiring_session_is_made_anew(reached: Reached) -> None:
+    script = reached.playing()
+    epoch = script.conversation.context.session_epoch
+    script.session_expires(within_ms=60_000)
+    assert script.conversation.configuration.connection == "ready"
+    script.reply_is_drained(16_000)
+    script.wait(0)
+    assert script.conversation.configuration.connection == "reconnecting"
+    assert script.conversation.context.session_epoch == epoch + 1
+    assert script.record.deliveries() == [DeliveryStatus.DELIVERED]
+
+
+@pytest.mark.parametrize(("within_ms", "goes_on"), [(2_000, False), (2_001, True)])
+def test_an_expiring_session_waits_only_when_it_lives_longer_than_the_margin(
+    reached: Reached, within_ms: int, goes_on: bool
+) -> None:
+    script = reached.playing()
+    script.session_expires(within_ms=within_ms)
+    assert (script.conversation.configuration.connection == "ready") is goes_on
+
+
+def test_an_expiring_session_is_made_anew_the_margin_before_its_end_whatever_is_being_said(reached: Reached) -> None:
+    script = reached.playing()
+    script.session_expires(within_ms=5_000)
+    script.wait(2_999)
+    assert script.conversation.configuration.connection == "ready"
+    script.wait(1)
+    assert script.conversation.configuration.connection == "reconnecting"
+
+
+def test_a_session_that_is_lost_again_and_again_is_made_anew_more_and_more_slowly() -> None:
+    script = ScriptedConversation().opened()
+    waits: list[int] = []
+    for _ in range(4):
+        script.connection_breaks()
+        backing_off = script.running(TimerKind.BACKOFF)
+        waits.append(round((backing_off[0].due_ns - script.now_ns) / 1_000_000) if backing_off else 0)
+        script.wait(waits[-1])
+        script.connects()
+    first, second, third, fourth = waits
+    assert first == 0
+    assert 125 <= second <= 250 <= third <= 500 <= fourth <= 1_000
+
+
+@pytest.mark.parametrize(("lived_ms", "waits"), [(4_999, True), (5_000, False)])
+def test_a_session_that_lasted_is_made_anew_at_once(lived_ms: int, waits: bool) -> None:
+    script = ScriptedConversation().opened()
+    script.connection_breaks()
+    script.connects()
+    script.wait(lived_ms)
+    script.connection_breaks()
+    assert bool(script.running(TimerKind.BACKOFF)) is waits

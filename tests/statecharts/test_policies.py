@@ -47,10 +47,13 @@ BOUNDS: list[tuple[type[Any], str, int, int]] = [
     (PlaybackPolicy, "prebuffer_ms", 0, 1_000),
     (PlaybackPolicy, "stall_ms", 100, 60_000),
     (PlaybackPolicy, "stop_receipt_ms", 10, 60_000),
+    (PlaybackPolicy, "max_announcements", 0, 100),
     (ConnectionPolicy, "connect_ms", 100, 600_000),
     (ConnectionPolicy, "max_attempts", 1, 100),
     (ConnectionPolicy, "backoff_ms", 0, 60_000),
     (ConnectionPolicy, "max_backoff_ms", 0, 300_000),
+    (ConnectionPolicy, "stable_ms", 0, 600_000),
+    (ConnectionPolicy, "renewal_margin_ms", 0, 60_000),
     (ConnectionPolicy, "shutdown_ms", 50, 60_000),
 ]
 SPEECH, BUTTON = InterruptionSource.SPEECH, InterruptionSource.BUTTON
