@@ -6,9 +6,10 @@ to those decisions is kept. What the model sees of an interrupted reply is what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import groupby
 from typing import Protocol
 
 from ..statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
@@ -51,7 +52,7 @@ class Cut(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What reached the user's ear. `text`: whole confirmed units of speech, or up to a word of the next one; no guess."""
+    """What reached the user's ear. `text`: whole confirmed units of speech, or up to a word of the next; no guess."""
 
     status: DeliveryStatus
     text: str
@@ -162,26 +163,43 @@ def messages_of(records: Iterable[Record], system: str | None = None) -> tuple[M
         if isinstance(record, UserTurn):
             messages.append(Message("user", record.text))
         else:
-            messages.extend(messages_of_calls(record.tools))
-            text = heard_text(record)
-            if text:
-                messages.append(Message("assistant", text))
+            messages.extend(_messages_of_reply(record))
     return tuple(messages)
+
+
+def _messages_of_reply(reply: Reply) -> Iterator[Message]:
+    """What was heard, with the calls where they stand in it; a call in what was not heard stands at its end."""
+    text, marker = _heard(reply)
+    # The heard text begins where the generated one has its first letter.
+    offset = 0 if reply.generated.startswith(text) else len(reply.generated) - len(reply.generated.lstrip())
+    told = 0
+    for position, calls in groupby(reply.tools, key=lambda call: call.text_position):
+        place = max(told, min(position - offset, len(text)))
+        yield from messages_of_calls(tuple(calls), text[told:place].strip())
+        told = place
+    rest = _marked(text[told:] if not told else text[told:].strip(), marker)
+    if rest:
+        yield Message("assistant", rest)
 
 
 def heard_text(reply: Reply) -> str:
     """What the model may believe it said."""
+    return _marked(*_heard(reply))
+
+
+def _heard(reply: Reply) -> tuple[str, str]:
+    """What was heard, and the marker behind it."""
     delivery = reply.delivery
     if delivery is None:
-        return UNKNOWN_MARKER if reply.generated else ""
+        return "", UNKNOWN_MARKER if reply.generated else ""
     match delivery.status:
         case DeliveryStatus.DELIVERED | DeliveryStatus.TEXT_ONLY:
-            return reply.generated
+            return reply.generated, ""
         case DeliveryStatus.UNKNOWN:
-            return _marked(delivery.text, UNKNOWN_MARKER)
+            return delivery.text, UNKNOWN_MARKER
         case DeliveryStatus.INTERRUPTED | DeliveryStatus.FAILED:
             unheard = not delivery.text and not delivery.played_samples
-            return "" if unheard else _marked(delivery.text, INTERRUPTED_MARKER)
+            return ("", "") if unheard else (delivery.text, INTERRUPTED_MARKER)
 
 
 def with_tool_output(reply: Reply, call_id: str, status: ToolStatus, output: str) -> Reply:
@@ -213,7 +231,7 @@ def with_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
 
 
 def _marked(text: str, marker: str) -> str:
-    return f"{text} {marker}".strip()
+    return f"{text} {marker}".strip() if marker else text
 
 
 def messages_of_calls(calls: Sequence[ToolExchange], text: str = "") -> list[Message]:

@@ -103,6 +103,7 @@ class LiveReply:
     def begin_attempt(self, responder: Responder, attempt_id: str) -> Attempt:
         """Ask the model: for the first time, again, or to go on after its tools."""
         if not self._steps or self._steps[-1].call_ids:
+            self._place_calls()
             self._steps.append(_Step(len(self._text.written)))
         self.attempt = Attempt(self._desk, responder, attempt_id, self)
         return self.attempt
@@ -149,7 +150,8 @@ class LiveReply:
         """A proposed call becomes part of the record."""
         request = self._proposed[call_id]
         if all(exchange.request.call_id != call_id for exchange in self.record.tools):
-            self.record = replace(self.record, tools=(*self.record.tools, ToolExchange(request)))
+            call = ToolExchange(request, text_position=len(self._text.written))
+            self.record = replace(self.record, tools=(*self.record.tools, call))
             self.store()
         return request
 
@@ -196,6 +198,7 @@ class LiveReply:
         if outcome is Outcome.FAILED:
             # What exists is spoken to its end; a synthesis that is cancelled already takes nothing more.
             self.close_text()
+        self._place_calls()
         self.record = replace(self.record, generated=self.generated, outcome=outcome, reason=reason)
         self.store()
         self.voice.note_end()
@@ -213,6 +216,14 @@ class LiveReply:
             self.store()
         for unit in units:
             self.voice.speak(unit)
+
+    def _place_calls(self) -> None:
+        """The calls of the last step stand behind all of its text, whenever they were proposed."""
+        own = self._steps[-1].call_ids if self._steps else []
+        position = len(self._text.written)
+        calls = self.record.tools
+        placed = (replace(call, text_position=position) if call.request.call_id in own else call for call in calls)
+        self.record = replace(self.record, tools=tuple(placed))
 
     def _own_messages(self) -> list[Message]:
         """The steps so far: text as it was written, calls, and what came of them."""

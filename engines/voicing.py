@@ -45,14 +45,10 @@ from .reports import (
     Synthesized,
     UnitSynthesized,
 )
+from .speech_ahead import SpeechAhead
 from .spoken import WordTimes
 
 OPEN_TIMEOUT_S = 10.0
-MAX_AHEAD_MS = 2_000
-"""Contract, section 5: estimated speech that was handed to the synthesiser and is not audio yet."""
-MS_PER_CHAR = 66
-MS_PER_WIDE_CHAR = 220
-"""Fifteen letters or four and a half Chinese characters a second."""
 
 
 class Voicing:
@@ -66,11 +62,11 @@ class Voicing:
         self._gate = gate
         self._response_id = response_id
         self._epoch = output_epoch
-        self.words = WordTimes()
+        self._words = WordTimes()
         self._chart = Synthesis(response_id, stamp)
         self._units: deque[SpeechUnit] = deque()
         self._text_is_over = False
-        self._ahead_ms: dict[int, float] = {}
+        self._ahead = SpeechAhead()
         self._changed = anyio.Event()
         self._stream: SynthesisStream | None = None
         self._refused: ScopedError | None = None
@@ -102,12 +98,12 @@ class Voicing:
 
     def heard(self, text: ReplyText, units: int, measured_samples: int | None) -> Heard:
         """Whole units that a receipt confirms, and the words after them up to a position that was measured."""
-        return text.heard(units, self.words, measured_samples)
+        return text.heard(units, self._words, measured_samples)
 
     @property
     def can_be_heard(self) -> bool:
         """Something that was handed in has not been played to its end yet, as far as is known."""
-        if self._units or self._ahead_ms:
+        if self._units or self._ahead:
             return True
         output = self._desk.conversation.context.output
         if output is None or output.output_epoch != self._epoch:
@@ -163,8 +159,7 @@ class Voicing:
         with anyio.move_on_after(OPEN_TIMEOUT_S):
             self._stream = await self._synthesizer.open(SynthesisRequest(self._response_id, self._epoch))
         if self._stream is None:
-            self._fail(_error("synthesizer_not_opened", f"it did not open within {OPEN_TIMEOUT_S:.0f} s"))
-            return
+            return self._fail(_error("synthesizer_not_opened", f"it did not open within {OPEN_TIMEOUT_S:.0f} s"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write_units, self._stream)
             await self._play(self._stream)
@@ -182,19 +177,15 @@ class Voicing:
                     await stream.finish_input()
                     return
                 unit = self._units.popleft()
-                await self._until_wanted(unit)
+                while not self._ahead.has_room:
+                    await self._changed.wait()
+                self._ahead.hand_in(unit)
                 self._desk.publish(SpeechTextCommitted(unit.index, unit.text), response_id=self._response_id)
                 await stream.write(unit)
         except Exception as failure:
             # What was produced before is played, and the stream's own word on its end is the better one.
             self._refused = error_of(failure, "the synthesiser", "synthesis")
             stream.cancel("it refused text")
-
-    async def _until_wanted(self, unit: SpeechUnit) -> None:
-        """One unit of any length may always wait in the synthesiser; a further one only within the budget."""
-        while sum(self._ahead_ms.values()) >= MAX_AHEAD_MS:
-            await self._changed.wait()
-        self._ahead_ms[unit.index] = _estimated_ms(unit.text)
 
     async def _play(self, stream: SynthesisStream) -> None:
         async with reading(stream.reports()) as reports:
@@ -207,15 +198,15 @@ class Voicing:
         """One report; True when it was the last."""
         match report:
             case Synthesized(frame, unit_index, words):
-                self.words.add(unit_index, words)
-                self._ahead_ms[unit_index] = max(0.0, self._ahead_ms.get(unit_index, 0.0) - frame.duration_ms)
+                self._words.add(unit_index, words)
+                self._ahead.came(unit_index, frame.duration_ms)
                 self._note_change()
                 await self._forward(frame)
             case UnitSynthesized(unit_index, start_sample, end_sample, words):
-                self.words.complete(unit_index, words)
-                self._ahead_ms.pop(unit_index, None)
+                self._words.complete(unit_index, words)
+                self._ahead.complete(unit_index)
                 self._note_change()
-                self._report(
+                self._desk.report(
                     SpeechUnitSynthesized(
                         at=self._now,
                         output_epoch=self._epoch,
@@ -265,9 +256,6 @@ class Voicing:
     def _now(self) -> int:
         return self._desk.clock.now_ns()
 
-    def _report(self, fact: Fact) -> None:
-        self._desk.report(fact)
-
     def _ask(self, what: Callable[[OutputStream], None]) -> None:
         if self._output is None:
             return
@@ -277,7 +265,7 @@ class Voicing:
             self._speaker_failed(failure.error)
 
     def _speaker_failed(self, error: ScopedError) -> None:
-        self._report(SpeakerFailed(at=self._now, output_epoch=self._epoch, error=error))
+        self._desk.report(SpeakerFailed(at=self._now, output_epoch=self._epoch, error=error))
         self._tell(SynthesisCancelled(at=self._now))
 
     def _fail(self, error: ScopedError) -> None:
@@ -290,16 +278,16 @@ class Voicing:
     def _carry_out(self, action: Action) -> None:
         match action:
             case ReportAudioStarted(sample_rate_hz=rate, channels=channels):
-                self._report(
+                self._desk.report(
                     AudioStarted(at=self._now, output_epoch=self._epoch, sample_rate_hz=rate, channels=channels)
                 )
             case FinishText():
                 self._text_is_over = True
                 self._note_change()
             case ReportAudioEnded(end_sample=end):
-                self._report(AudioEnded(at=self._now, output_epoch=self._epoch, end_sample=end))
+                self._desk.report(AudioEnded(at=self._now, output_epoch=self._epoch, end_sample=end))
             case ReportSynthesisFailed(end_sample=end, error=error):
-                self._report(SynthesisFailed(at=self._now, output_epoch=self._epoch, end_sample=end, error=error))
+                self._desk.report(SynthesisFailed(at=self._now, output_epoch=self._epoch, end_sample=end, error=error))
             case StopSynthesizer():
                 if self._stream is not None:
                     self._stream.cancel("cancelled")
@@ -310,7 +298,3 @@ class Voicing:
 
 def _error(code: str, message: str) -> ScopedError:
     return ScopedError(code, "synthesis", ErrorScope.RESPONSE, f"the synthesiser failed: {message}", retryable=True)
-
-
-def _estimated_ms(text: str) -> int:
-    return sum(MS_PER_WIDE_CHAR if character >= "\u2e80" else MS_PER_CHAR for character in text)

@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.table import Table
 from rich.text import Text
 
-from ...engines.history import Reply, ToolExchange, UserTurn
+from ...engines.history import Cut, Reply, ToolExchange, UserTurn
 from ...statecharts.values import DeliveryStatus, PositionSource
 from ..history import ConversationSummary, StoredRecord
 
@@ -45,15 +45,32 @@ def record_table(stored: Iterable[StoredRecord]) -> Table:
         if isinstance(record, UserTurn):
             table.add_row(moment, "user", Text(printable(record.text), "cyan"))
             continue
-        for call in record.tools:
-            table.add_row("", Text("tool", "dim"), call_text(call))
-        table.add_row(moment, "assistant", reply_text(record))
+        for piece in reply_pieces(record):
+            if isinstance(piece, ToolExchange):
+                table.add_row("", Text("tool", "dim"), call_text(piece))
+            else:
+                table.add_row(moment, "assistant", piece)
     return table
 
 
-def reply_text(reply: Reply) -> Text:
-    """What was heard, what became of the rest, and the rest."""
-    return Text(" ").join(_pieces(reply))
+def reply_pieces(reply: Reply) -> Iterator[Text | ToolExchange]:
+    """What was heard, what became of the rest, and the rest; with the calls where they stand in what was heard."""
+    delivery = reply.delivery
+    heard = delivery.text if delivery is not None else ""
+    offset = len(reply.generated) - len(reply.generated.lstrip())
+    told = 0
+    for call in reply.tools:
+        place = max(told, min(call.text_position - offset, len(heard)))
+        if before := heard[told:place].strip():
+            yield Text(printable(before), HEARD)
+        yield call
+        told = place
+    yield reply_text(reply, told)
+
+
+def reply_text(reply: Reply, told: int = 0) -> Text:
+    """The same without the calls, on one line; without the first `told` characters of what was heard."""
+    return Text(" ").join(_pieces(reply, told))
 
 
 def call_text(call: ToolExchange) -> Text:
@@ -64,15 +81,15 @@ def call_text(call: ToolExchange) -> Text:
     return said.append(printable(f": {call.output}" if call.output else ""), "dim")
 
 
-def _pieces(reply: Reply) -> Iterator[Text]:
+def _pieces(reply: Reply, told: int) -> Iterator[Text]:
     generated, delivery = reply.generated.strip(), reply.delivery
     if delivery is None:
         yield Text("… still being said", MARK)
         yield from _unheard(generated)
         return
     heard = delivery.text.strip()
-    if heard:
-        yield Text(printable(heard), HEARD)
+    if last := heard[told:].strip():
+        yield Text(printable(last), HEARD)
     match delivery.status:
         case DeliveryStatus.DELIVERED:
             pass
@@ -80,7 +97,8 @@ def _pieces(reply: Reply) -> Iterator[Text]:
             yield Text("(shown, not spoken)", MARK)
         case DeliveryStatus.INTERRUPTED:
             measured = delivery.source is PositionSource.MEASURED
-            yield Text("✂ interrupted" if measured else f"✂ interrupted ({delivery.source.value} position)", MARK)
+            how = "✂ interrupted at this word" if delivery.cut is Cut.WORD else "✂ interrupted"
+            yield Text(how if measured else f"{how} ({delivery.source.value} position)", MARK)
         case DeliveryStatus.UNKNOWN:
             yield Text("? how much of it was heard is unknown", MARK)
         case DeliveryStatus.FAILED:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from ...engines.history import Delivery, Reply, ToolExchange, UserTurn, heard_text
+from ...engines.history import Cut, Delivery, Reply, ToolExchange, UserTurn, heard_text
 from ...statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
 from .store import ConversationSummary, StoredRecord
 
@@ -57,12 +57,13 @@ class DeliveryFields(BaseModel):
 
     status: DeliveryStatus
     text: str
-    """Whole confirmed units of speech."""
+    """Whole confirmed units of speech, and the words after them where `cut` is `word`."""
     units: int
     played_samples: int | None
     """None: nobody knows."""
     source: PositionSource
     confidence: float
+    cut: Cut
 
 
 class CallFields(BaseModel):
@@ -76,6 +77,8 @@ class CallFields(BaseModel):
     status: ToolStatus | None
     """None: still running."""
     output: str
+    text_position: int
+    """Characters of `generated` that stand before it."""
 
 
 class ReplyLine(_RecordLine):
@@ -149,6 +152,7 @@ def _delivery_fields(delivery: Delivery | None) -> DeliveryFields | None:
         played_samples=delivery.played_samples,
         source=delivery.source,
         confidence=delivery.confidence,
+        cut=delivery.cut,
     )
 
 
@@ -159,4 +163,5 @@ def _call_fields(call: ToolExchange) -> CallFields:
         arguments_json=call.request.arguments_json,
         status=call.status,
         output=call.output,
+        text_position=call.text_position,
     )

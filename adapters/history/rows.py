@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...engines.history import Delivery, Reply, ToolExchange, UserTurn
+from ...engines.history import Cut, Delivery, Reply, ToolExchange, UserTurn
 from ...engines.ports import ToolRequest
 from ...statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
 
@@ -15,8 +15,11 @@ def turn_of(row: tuple[Any, ...]) -> UserTurn:
     return UserTurn(turn_id, position, text, TurnAuthority(authority), revision)
 
 
-def reply_of(row: tuple[Any, ...], calls: tuple[tuple[str, str, str, str | None, str], ...]) -> Reply:
-    """From the columns of `replies`, conversation and storing time apart, and those of its calls."""
+def reply_of(row: tuple[Any, ...], calls: tuple[tuple[Any, ...], ...]) -> Reply:
+    """From the columns of `replies`, conversation and storing time apart, and its cut.
+
+    `calls`: call_id, name, arguments_json, status, output, text_position of each.
+    """
     response_id, run_id, position, generated, outcome, reason, *delivery = row
     return Reply(
         response_id,
@@ -27,17 +30,21 @@ def reply_of(row: tuple[Any, ...], calls: tuple[tuple[str, str, str, str | None,
         reason,
         _delivery_of(delivery),
         tuple(
-            ToolExchange(ToolRequest(call_id, name, arguments), ToolStatus(status) if status else None, output)
-            for call_id, name, arguments, status, output in calls
+            ToolExchange(
+                ToolRequest(call_id, name, arguments), ToolStatus(status) if status else None, output, position or 0
+            )
+            for call_id, name, arguments, status, output, position in calls
         ),
     )
 
 
 def _delivery_of(columns: list[Any]) -> Delivery | None:
-    status, text, units, played, source, confidence, at_ns = columns
+    status, text, units, played, source, confidence, at_ns, cut = columns
     if status is None:
         return None
-    return Delivery(DeliveryStatus(status), text, units, played, PositionSource(source), confidence, at_ns)
+    return Delivery(
+        DeliveryStatus(status), text, units, played, PositionSource(source), confidence, at_ns, Cut(cut or Cut.UNIT)
+    )
 
 
 def turn_values(conversation_id: str, turn: UserTurn, stored_at: str) -> tuple[Any, ...]:
@@ -59,6 +66,22 @@ def call_values(conversation_id: str, reply: Reply) -> list[tuple[Any, ...]]:
             exchange.output,
         )
         for ordinal, exchange in enumerate(reply.tools)
+    ]
+
+
+def cut_values(conversation_id: str, reply: Reply) -> list[tuple[Any, ...]]:
+    """All columns of `delivery_cuts`; no row is a cut after a unit."""
+    if reply.delivery is None or reply.delivery.cut is Cut.UNIT:
+        return []
+    return [(conversation_id, reply.response_id, reply.delivery.cut)]
+
+
+def position_values(conversation_id: str, reply: Reply) -> list[tuple[Any, ...]]:
+    """All columns of `call_positions`, a row a call; no row is the beginning of the text."""
+    return [
+        (conversation_id, reply.response_id, ordinal, call.text_position)
+        for ordinal, call in enumerate(reply.tools)
+        if call.text_position
     ]
 
 

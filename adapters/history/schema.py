@@ -1,12 +1,15 @@
 """The schema, its version, and how an older file becomes a present one.
 
-Each step of `MIGRATIONS` brings a file from one version to the next, in one transaction. A file of a newer version is
-refused: its writer knew something that this reader does not.
+Each step of `MIGRATIONS` brings a file from one version to the next, and says how old a program may be to go on using
+the file. What an older one can do without stands in a table of its own: its writes name no columns, and would fail on a
+table with one more. `PRAGMA user_version` holds that oldest version, which is what version 1 looks at, and the table
+`schema_version` the file's own. A file that is too new for this program is refused.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import dataclass
 
 from .errors import HistoryError
 
@@ -61,19 +64,77 @@ CREATE INDEX turns_by_position ON turns (conversation_id, position);
 CREATE INDEX replies_by_position ON replies (conversation_id, position);
 """
 
-MIGRATIONS: tuple[str, ...] = (_VERSION_1,)
+_VERSION_2 = """
+CREATE TABLE schema_version (version INTEGER NOT NULL) STRICT;
+INSERT INTO schema_version VALUES (1);
+CREATE TABLE delivery_cuts (
+    conversation_id TEXT NOT NULL,
+    response_id TEXT NOT NULL,
+    cut TEXT NOT NULL,
+    PRIMARY KEY (conversation_id, response_id),
+    FOREIGN KEY (conversation_id, response_id) REFERENCES replies ON DELETE CASCADE
+) STRICT;
+CREATE TABLE call_positions (
+    conversation_id TEXT NOT NULL,
+    response_id TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    text_position INTEGER NOT NULL,
+    PRIMARY KEY (conversation_id, response_id, ordinal),
+    FOREIGN KEY (conversation_id, response_id, ordinal) REFERENCES tool_calls ON DELETE CASCADE
+) STRICT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step. `script`: statements, each ended by a semicolon, without one inside."""
+
+    script: str
+    oldest_user: int
+    """The oldest version of this program that can read and write the file afterwards."""
+
+
+MIGRATIONS: tuple[Migration, ...] = (Migration(_VERSION_1, 1), Migration(_VERSION_2, 1))
 """Step n brings version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
-    """Create or migrate. Raises `HistoryError` for a file of a newer version."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > SCHEMA_VERSION:
+    """Create or migrate; a newer file that this program can use stays as it is. Raises `HistoryError` for another."""
+    (oldest_user,) = connection.execute("PRAGMA user_version").fetchone()
+    if oldest_user > SCHEMA_VERSION:
         raise HistoryError(
             "history_newer",
-            f"{path} has schema version {version}, this voicechart reads up to {SCHEMA_VERSION}: use a newer one",
+            f"{path} has schema version {version_of(connection)} and needs a voicechart that knows version "
+            f"{oldest_user}; this one reads up to {SCHEMA_VERSION}: use a newer one",
         )
-    for number in range(version, SCHEMA_VERSION):
-        connection.executescript(f"BEGIN;\n{MIGRATIONS[number]}\nPRAGMA user_version = {number + 1};\nCOMMIT;")
+    if version_of(connection) >= SCHEMA_VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it while this one waited.
+        for migration in MIGRATIONS[version_of(connection) :]:
+            _migrate(connection, migration)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The schema version of the file; 0 for an empty one."""
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone():
+        (version,) = connection.execute("SELECT version FROM schema_version").fetchone()
+    else:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
+    for statement in migration.script.split(";"):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {migration.oldest_user}")
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").fetchone():
+        connection.execute("UPDATE schema_version SET version = version + 1")

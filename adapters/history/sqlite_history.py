@@ -20,7 +20,7 @@ from ...engines.history import Record, Reply, UserTurn
 from ...statecharts import Conversation, IdSource, Policies
 from ...statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus
 from .errors import HistoryError
-from .rows import call_values, reply_values, turn_values
+from .rows import call_values, cut_values, position_values, reply_values, turn_values
 from .store import HistoryStore, now
 
 EPOCHS_PER_START = 1_000_000
@@ -107,6 +107,8 @@ class SqliteHistory:
                 else:
                     connection.execute(_STORE_REPLY, reply_values(name, record, now()))
                     connection.executemany(_STORE_CALL, call_values(name, record))
+                    connection.executemany(_STORE_POSITION, position_values(name, record))
+                    connection.executemany(_STORE_CUT, cut_values(name, record))
         self._unwritten.clear()
 
     def _begin(self) -> ConversationStart:
@@ -156,3 +158,6 @@ _STORE_REPLY = """INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
     delivered_at_ns = excluded.delivered_at_ns, stored_at = excluded.stored_at"""
 _STORE_CALL = """INSERT INTO tool_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
     status = excluded.status, output = excluded.output"""
+_STORE_POSITION = """INSERT INTO call_positions VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    text_position = excluded.text_position"""
+_STORE_CUT = "INSERT INTO delivery_cuts VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET cut = excluded.cut"

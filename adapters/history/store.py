@@ -168,22 +168,24 @@ class HistoryStore:
                 since,
             )
         ]
-        calls: dict[str, list[tuple[str, str, str, str | None, str]]] = {}
+        calls: dict[str, list[tuple[Any, ...]]] = {}
         for response_id, *call in self._read(
-            """SELECT response_id, call_id, name, arguments_json, status, output
+            """SELECT response_id, call_id, name, arguments_json, status, output, text_position
                FROM tool_calls JOIN replies USING (conversation_id, response_id)
+               LEFT JOIN call_positions USING (conversation_id, response_id, ordinal)
                WHERE conversation_id = ? AND position >= ? ORDER BY response_id, ordinal""",
             conversation_id,
             since,
         ):
-            calls.setdefault(response_id, []).append((call[0], call[1], call[2], call[3], call[4]))
+            calls.setdefault(response_id, []).append(tuple(call))
         replies = [
             StoredRecord(reply_of(tuple(row), tuple(calls.get(row[0], ()))), datetime.fromisoformat(stored_at))
             for stored_at, *row in self._read(
                 """SELECT stored_at, response_id, run_id, position, generated, outcome, reason, delivery_status,
                           delivered_text, delivered_units, played_samples, position_source, position_confidence,
-                          delivered_at_ns
-                   FROM replies WHERE conversation_id = ? AND position >= ?""",
+                          delivered_at_ns, cut
+                   FROM replies LEFT JOIN delivery_cuts USING (conversation_id, response_id)
+                   WHERE conversation_id = ? AND position >= ?""",
                 conversation_id,
                 since,
             )

@@ -82,6 +82,75 @@ def test_every_call_has_an_outcome_in_the_context_a_cancelled_one_too() -> None:
     )
 
 
+WRITTEN = " I look. Now I ask. It is noon."
+LOOK = ToolExchange(ToolRequest("call-1", "clock", "{}"), ToolStatus.COMPLETED, "noon", 8)
+ASK = ToolExchange(ToolRequest("call-2", "friend", "{}"), ToolStatus.COMPLETED, "yes", 19)
+LOOKED = (Message("assistant", "I look.", tool_calls=(LOOK.request,)), Message("tool", "noon", call_id="call-1"))
+
+
+@pytest.mark.parametrize(
+    ("status", "heard", "told"),
+    [
+        (
+            DeliveryStatus.DELIVERED,
+            WRITTEN.strip(),
+            (
+                *LOOKED,
+                Message("assistant", "Now I ask.", tool_calls=(ASK.request,)),
+                Message("tool", "yes", call_id="call-2"),
+                Message("assistant", "It is noon."),
+            ),
+        ),
+        (
+            DeliveryStatus.INTERRUPTED,
+            "I look. Now",
+            (
+                *LOOKED,
+                Message("assistant", "Now", tool_calls=(ASK.request,)),
+                Message("tool", "yes", call_id="call-2"),
+                Message("assistant", INTERRUPTED_MARKER),
+            ),
+        ),
+        (
+            DeliveryStatus.INTERRUPTED,
+            "I look. Now I ask. It",
+            (
+                *LOOKED,
+                Message("assistant", "Now I ask.", tool_calls=(ASK.request,)),
+                Message("tool", "yes", call_id="call-2"),
+                Message("assistant", f"It {INTERRUPTED_MARKER}"),
+            ),
+        ),
+        (
+            DeliveryStatus.UNKNOWN,
+            "",
+            (
+                Message("assistant", "", tool_calls=(LOOK.request,)),
+                Message("tool", "noon", call_id="call-1"),
+                Message("assistant", "", tool_calls=(ASK.request,)),
+                Message("tool", "yes", call_id="call-2"),
+                Message("assistant", UNKNOWN_MARKER),
+            ),
+        ),
+    ],
+    ids=["all heard", "cut before a call", "cut after the calls", "unknown"],
+)
+def test_calls_stand_in_the_context_where_they_were_made(
+    status: DeliveryStatus, heard: str, told: tuple[Message, ...]
+) -> None:
+    record = replace(reply(1, status, heard, 900), generated=WRITTEN, tools=(LOOK, ASK))
+    assert messages_of((record,)) == told
+
+
+def test_calls_of_one_step_stay_together() -> None:
+    other = replace(ASK, text_position=LOOK.text_position)
+    record = replace(reply(1, DeliveryStatus.DELIVERED), generated=WRITTEN, tools=(LOOK, other))
+    asked, noon, yes, rest = messages_of((record,))
+    assert asked == Message("assistant", "I look.", tool_calls=(LOOK.request, other.request))
+    assert (noon.call_id, yes.call_id) == ("call-1", "call-2")
+    assert rest == Message("assistant", "Now I ask. It is noon.")
+
+
 def test_a_memory_gives_its_records_in_order_and_the_latest_on_demand() -> None:
     history = MemoryHistory()
     records = [turn(1), reply(2, DeliveryStatus.DELIVERED), turn(3)]

@@ -16,7 +16,7 @@ from voicechart.adapters.cli import app
 from voicechart.adapters.cli.history import parse_age
 from voicechart.adapters.cli.history_words import call_text, printable, reply_text
 from voicechart.adapters.history import HistoryStore, SqliteHistory
-from voicechart.engines.history import Delivery, Reply, ToolExchange, UserTurn
+from voicechart.engines.history import Cut, Delivery, Reply, ToolExchange, UserTurn
 from voicechart.engines.ports import ToolRequest
 from voicechart.statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
 
@@ -103,6 +103,10 @@ def test_show_as_json_is_one_object_with_the_exported_records(history: Path) -> 
             "Once upon a time. There was a clock. (shown, not spoken)",
         ),
         (
+            replace(CUT, text="Once upon a time. There was", cut=Cut.WORD),
+            "Once upon a time. There was ✂ interrupted at this word [not heard: a clock.]",
+        ),
+        (
             replace(CUT, source=PositionSource.ESTIMATED),
             "Once upon a time. ✂ interrupted (estimated position) [not heard: There was a clock.]",
         ),
@@ -119,6 +123,21 @@ def test_show_as_json_is_one_object_with_the_exported_records(history: Path) -> 
 )
 def test_every_delivery_has_words_of_its_own(delivery: Delivery | None, plain: str) -> None:
     assert reply_text(replace(REPLY, delivery=delivery)).plain == plain
+
+
+def test_a_call_stands_where_it_was_made_in_what_was_heard(history: Path) -> None:
+    early, late = replace(CALL, text_position=5), replace(CALL, text_position=30)
+    with HistoryStore(history) as store:
+        SqliteHistory(store, "kitchen").store_reply(replace(REPLY, tools=(early, late)))
+    shown = run("show", "kitchen", "--history", history, "--last", 1).stdout
+    _, *rows = (" ".join(line.split()[2 if line.startswith("2") else 0 :]) for line in shown.strip().splitlines())
+    assert rows == [
+        "assistant Once",
+        "tool clock({}) → completed: noon",
+        "assistant upon a time.",
+        "tool clock({}) → completed: noon",
+        "assistant ✂ interrupted [not heard: There was a clock.]",
+    ]
 
 
 def test_a_reply_of_nothing_says_so_and_a_running_call_too() -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from voicechart.adapters.history import HistoryStore, SqliteHistory, StoredRecord, history_lines
 from voicechart.adapters.history.store import ConversationSummary
-from voicechart.engines.history import Delivery, Reply, ToolExchange, UserTurn
+from voicechart.engines.history import Cut, Delivery, Reply, ToolExchange, UserTurn
 from voicechart.engines.ports import ToolRequest
 from voicechart.statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
 
 AT = datetime(2025, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 SUMMARY = ConversationSummary("kitchen", AT, AT, 1, 1)
 TURN = UserTurn("turn-1", 1, "wie spät ist es", TurnAuthority.VAD, 2)
-CALL = ToolExchange(ToolRequest("call-1", "clock", '{"zone": "CET"}'), ToolStatus.COMPLETED, "noon")
-DELIVERY = Delivery(DeliveryStatus.INTERRUPTED, "It is.", 1, 4_000, PositionSource.MEASURED, 1.0, 7)
+CALL = ToolExchange(ToolRequest("call-1", "clock", '{"zone": "CET"}'), ToolStatus.COMPLETED, "noon", 6)
+DELIVERY = Delivery(DeliveryStatus.INTERRUPTED, "It is.", 1, 4_000, PositionSource.MEASURED, 1.0, 7, Cut.WORD)
 REPLY = Reply("response-1", "run-1", 2, "It is. Noon.", Outcome.CANCELLED, "interrupted", DELIVERY, (CALL,))
 
 
@@ -70,6 +70,7 @@ def test_a_reply_is_a_line_with_what_was_written_and_what_was_heard() -> None:
             "played_samples": 4_000,
             "source": "measured",
             "confidence": 1.0,
+            "cut": "word",
         },
         "tools": [
             {
@@ -78,6 +79,7 @@ def test_a_reply_is_a_line_with_what_was_written_and_what_was_heard() -> None:
                 "arguments_json": '{"zone": "CET"}',
                 "status": "completed",
                 "output": "noon",
+                "text_position": 6,
             }
         ],
     }
@@ -88,7 +90,14 @@ def test_a_reply_that_is_being_made_has_no_outcome_and_no_delivery() -> None:
     (line,) = lines(Reply("response-1", "run-1", 2, tools=(call,)))[1:]
     assert (line["outcome"], line["delivery"], line["heard"]) == (None, None, "")
     assert line["tools"] == [
-        {"call_id": "call-1", "name": "clock", "arguments_json": "{}", "status": None, "output": ""}
+        {
+            "call_id": "call-1",
+            "name": "clock",
+            "arguments_json": "{}",
+            "status": None,
+            "output": "",
+            "text_position": 0,
+        }
     ]
 
 

@@ -14,14 +14,43 @@ from hypothesis import strategies as st
 
 from voicechart.adapters.history import HistoryError, HistoryStore, SqliteHistory
 from voicechart.adapters.history.schema import MIGRATIONS, SCHEMA_VERSION
-from voicechart.engines.history import Delivery, Reply, ToolExchange, UserTurn
+from voicechart.engines.history import Cut, Delivery, Reply, ToolExchange, UserTurn
 from voicechart.engines.ports import ToolRequest
 from voicechart.statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
 
 TURN = UserTurn("turn-1", 1, "what time is it", TurnAuthority.VAD)
-DELIVERY = Delivery(DeliveryStatus.INTERRUPTED, "It is", 1, 4_000, PositionSource.MEASURED, 1.0, 7)
-CALL = ToolExchange(ToolRequest("call-1", "clock", "{}"), ToolStatus.COMPLETED, "noon")
+DELIVERY = Delivery(DeliveryStatus.INTERRUPTED, "It is", 1, 4_000, PositionSource.MEASURED, 1.0, 7, Cut.WORD)
+CALL = ToolExchange(ToolRequest("call-1", "clock", "{}"), ToolStatus.COMPLETED, "noon", 7)
 REPLY = Reply("response-1", "run-1", 2, "It is. Noon.", Outcome.CANCELLED, "interrupted", DELIVERY, (CALL,))
+
+AS_VERSION_1 = Reply(
+    "response-9",
+    "run-9",
+    9,
+    "It is. Noon.",
+    Outcome.CANCELLED,
+    "interrupted",
+    Delivery(DeliveryStatus.INTERRUPTED, "It is.", 1, 4_000, PositionSource.MEASURED, 1.0, 7),
+    (ToolExchange(ToolRequest("call-9", "clock", "{}"), ToolStatus.COMPLETED, "noon"),),
+)
+
+
+def store_as_version_1(connection: sqlite3.Connection) -> None:
+    """Word for word what version 1 of the schema writes."""
+    at = "2025-01-01T00:00:00.000+00:00"
+    connection.execute("INSERT OR IGNORE INTO conversations VALUES (?, ?, 1, 1)", ("kitchen", at))
+    connection.execute(
+        "INSERT INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *("kitchen", "response-9", "run-9", 9, "It is. Noon.", "cancelled", "interrupted"),
+            *("interrupted", "It is.", 1, 4_000, "measured", 1.0, 7, at),
+        ),
+    )
+    connection.execute(
+        "INSERT INTO tool_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        ("kitchen", "response-9", 0, "call-9", "clock", "{}", "completed", "noon"),
+    )
+    connection.commit()
 
 
 def test_what_was_said_is_read_back_as_it_was_stored(path: Path) -> None:
@@ -92,7 +121,7 @@ def test_a_file_of_a_newer_version_is_refused_with_the_reason(path: Path) -> Non
     connection = sqlite3.connect(path)
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     connection.close()
-    with pytest.raises(HistoryError, match=rf"schema version {SCHEMA_VERSION + 1}"):
+    with pytest.raises(HistoryError, match=rf"knows version {SCHEMA_VERSION + 1}.* reads up to {SCHEMA_VERSION}"):
         HistoryStore(path)
 
 
@@ -112,13 +141,69 @@ def test_a_file_of_every_older_version_is_brought_up_to_date(tmp_path: Path) -> 
     for version in range(SCHEMA_VERSION):
         path = tmp_path / f"{version}.sqlite3"
         connection = sqlite3.connect(path)
-        for script in MIGRATIONS[:version]:
-            connection.executescript(script)
-        connection.execute(f"PRAGMA user_version = {version}")
+        for migration in MIGRATIONS[:version]:
+            connection.executescript(migration.script)
+            connection.execute(f"PRAGMA user_version = {migration.oldest_user}")
         connection.close()
         with HistoryStore(path) as store:
-            SqliteHistory(store, "kitchen").store_turn(TURN)
-            assert store.records("kitchen") == (TURN,)
+            history = SqliteHistory(store, "kitchen")
+            history.store_turn(TURN)
+            history.store_reply(REPLY)
+            assert store.records("kitchen") == (TURN, REPLY)
+
+
+def test_what_version_1_stored_is_read_by_the_present_one(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(MIGRATIONS[0].script + "PRAGMA user_version = 1;")
+    store_as_version_1(connection)
+    connection.close()
+    with HistoryStore(path) as store:
+        (reply,) = store.records("kitchen")
+    assert reply == AS_VERSION_1
+
+
+def test_version_1_still_writes_and_reads_a_file_of_the_present_one(path: Path) -> None:
+    with HistoryStore(path) as store:
+        history = SqliteHistory(store, "attic")
+        history.store_reply(REPLY)
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA foreign_keys = ON")
+    assert connection.execute("PRAGMA user_version").fetchone() == (1,), "version 1 refuses what is greater"
+    store_as_version_1(connection)
+    read = connection.execute(
+        "SELECT delivered_text, delivered_units FROM replies WHERE conversation_id = 'attic'"
+    ).fetchall()
+    assert read == [("It is", 1)]
+    connection.execute("DELETE FROM replies WHERE conversation_id = 'attic'")
+    assert connection.execute("SELECT * FROM delivery_cuts").fetchall() == []
+    assert connection.execute("SELECT * FROM call_positions").fetchall() == []
+    connection.close()
+    with HistoryStore(path) as store:
+        assert store.records("kitchen") == (AS_VERSION_1,)
+
+
+def test_a_newer_file_that_this_version_can_use_is_used_and_left_as_it_is(path: Path) -> None:
+    HistoryStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.executescript("ALTER TABLE delivery_cuts ADD COLUMN mood TEXT; UPDATE schema_version SET version = 9;")
+    connection.close()
+    with HistoryStore(path) as store:
+        assert store.conversations() == ()
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT version FROM schema_version").fetchone() == (9,)
+    connection.close()
+
+
+def test_two_processes_that_open_an_old_file_at_once_both_get_the_present_one(path: Path) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.executescript(MIGRATIONS[0].script + "PRAGMA user_version = 1;")
+    connection.execute("BEGIN IMMEDIATE")
+    code = "import sys, pathlib, voicechart.adapters.history as h; h.HistoryStore(pathlib.Path(sys.argv[1]))"
+    openers = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(2)]
+    connection.execute("COMMIT")
+    assert [opener.wait(30) for opener in openers] == [0, 0]
+    assert connection.execute("SELECT version FROM schema_version").fetchall() == [(SCHEMA_VERSION,)]
+    connection.close()
 
 
 def test_a_killed_writer_leaves_everything_that_it_had_stored(path: Path) -> None:
