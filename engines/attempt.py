@@ -27,6 +27,7 @@ from .reports import (
     GenerationErrored,
     GenerationReport,
     GenerationStopped,
+    ProviderState,
     ReasoningDelta,
     TextDelta,
     ToolCallProposed,
@@ -52,6 +53,10 @@ class AttemptUser(Protocol):
 
     def close_text(self, final_text: str | None) -> None:
         """No more text. `final_text`, where given, replaces what this attempt appended."""
+        ...
+
+    def keep_state(self, state: ProviderState) -> None:
+        """What the provider wants back with the text and the calls of this attempt."""
         ...
 
     async def propose(self, request: ToolRequest) -> Judged:
@@ -130,6 +135,8 @@ class Attempt:
                 self._take_text(text)
             case ReasoningDelta():
                 self._note_progress()
+            case ProviderState():
+                self._user.keep_state(report)
             case ToolCallProposed(call_id, name, arguments_json):
                 await self._take_call(ToolRequest(call_id, name, arguments_json))
             case UsageUpdated(usage):

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ..statecharts.values import DeliveryStatus, Outcome, PositionSource, ToolStatus, TurnAuthority
 from .ports import Message, ToolRequest
+from .reports import ProviderState
 
 INTERRUPTED_MARKER = "[interrupted by the user]"
 UNKNOWN_MARKER = "[interrupted; how much was heard is unknown]"
@@ -234,11 +235,16 @@ def _marked(text: str, marker: str) -> str:
     return f"{text} {marker}".strip() if marker else text
 
 
-def messages_of_calls(calls: Sequence[ToolExchange], text: str = "") -> list[Message]:
-    """Calls with the text before them, and their outcomes; every call has one, a cancelled one too."""
+def messages_of_calls(
+    calls: Sequence[ToolExchange], text: str = "", provider_state: ProviderState | None = None
+) -> list[Message]:
+    """Calls with the text before them and what the provider wants back with them, and their outcomes; every call has
+    one, a cancelled one too.
+    """
     if not calls:
         return []
-    asked = Message("assistant", text, tool_calls=tuple(call.request for call in calls))
+    requests = tuple(call.request for call in calls)
+    asked = Message("assistant", text, tool_calls=requests, provider_state=provider_state)
     return [asked, *(Message("tool", _outcome_of(call), call_id=call.request.call_id) for call in calls)]
 
 

@@ -14,6 +14,7 @@ from .hold_lines import HoldLadder
 from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolRequest
 from .public_events import TextAppended, TextFinished
 from .reply_text import Heard, ReplyText
+from .reports import ProviderState
 from .tools import Judged, ToolCalls
 
 Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
@@ -55,6 +56,7 @@ class _Step:
 
     starts_at_char: int
     call_ids: list[str] = field(default_factory=list[str])
+    provider_state: ProviderState | None = None
 
 
 class LiveReply:
@@ -129,6 +131,9 @@ class LiveReply:
         self._speak(self._text.close())
         self.voice.close_text()
         self._desk.publish(TextFinished(self.generated), response_id=self.record.response_id)
+
+    def keep_state(self, state: ProviderState) -> None:
+        self._steps[-1].provider_state = state
 
     async def propose(self, request: ToolRequest) -> Judged:
         if request.call_id not in self._judged:
@@ -231,5 +236,6 @@ class LiveReply:
         ends = [step.starts_at_char for step in self._steps[1:]]
         for step, end in zip(self._steps, ends, strict=False):
             exchanges = [known for known in self.record.tools if known.request.call_id in step.call_ids]
-            messages.extend(messages_of_calls(exchanges, self._text.written[step.starts_at_char : end]))
+            text = self._text.written[step.starts_at_char : end]
+            messages.extend(messages_of_calls(exchanges, text, step.provider_state))
         return messages

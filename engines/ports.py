@@ -29,7 +29,14 @@ from ..statecharts.capabilities import (
     SpeakerCapabilities,
     SynthesizerCapabilities,
 )
-from .reports import GenerationReport, MicrophoneReport, RecognitionReport, SpeakerReport, SynthesisReport
+from .reports import (
+    GenerationReport,
+    MicrophoneReport,
+    ProviderState,
+    RecognitionReport,
+    SpeakerReport,
+    SynthesisReport,
+)
 
 
 class Clock(Protocol):
@@ -113,6 +120,8 @@ class Message:
     """For "tool": the call this answers."""
     tool_calls: tuple[ToolRequest, ...] = ()
     """For "assistant": the calls it made."""
+    provider_state: ProviderState | None = None
+    """For "assistant": what its provider reported with this text and these calls, and wants back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..audio.formats import AudioFrame
@@ -146,6 +146,20 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ProviderState:
+    """What a provider wants back, as it is, when it goes on after its tools: signed or encrypted reasoning, say.
+
+    At most one for each attempt, before its terminal report; it belongs to the text and the calls of that attempt. Held
+    in memory for the reply's next steps only: never shown, spoken, stored, traced or logged.
+    """
+
+    provider: str
+    """The kind of the adapter that made it; another one leaves it out."""
+    content_json: str = field(repr=False)
+    """Opaque to everybody else."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallProposed:
     """One complete call (all argument deltas received)."""
 
@@ -184,6 +198,7 @@ class GenerationErrored:
 GenerationReport = (
     TextDelta
     | ReasoningDelta
+    | ProviderState
     | ToolCallProposed
     | UsageUpdated
     | GenerationEnded
