@@ -74,7 +74,10 @@ class HttpService:
             headers=sent,
             timeout=httpx.Timeout(self.limits.idle_s, connect=self.limits.connect_s),
             transport=BoundedTransport(
-                transport or httpx.AsyncHTTPTransport(), self.limits.max_response_bytes, self.limits.max_line_bytes
+                # Without TLS there are no authorities to load.
+                transport or httpx.AsyncHTTPTransport(verify=self.url.scheme == "https"),
+                self.limits.max_response_bytes,
+                self.limits.max_line_bytes,
             ),
         )
 

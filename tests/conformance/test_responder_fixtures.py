@@ -9,7 +9,9 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
+from voicechart.adapters.providers.responders.anthropic import AnthropicResponder
 from voicechart.adapters.providers.responders.openai_chat import OpenAIChatResponder
+from voicechart.adapters.providers.responders.openai_responses import OpenAIResponsesResponder
 from voicechart.adapters.testing import ScriptedHttpServer, WireFixture, load_fixtures
 from voicechart.engines.ports import GenerationRequest, Message, Responder
 from voicechart.engines.reports import GenerationErrored, GenerationReport, PortError, UsageUpdated
@@ -22,6 +24,14 @@ DEADLINE_S = 10.0
 REQUEST = GenerationRequest("r1", "a1", (Message("user", "What time is it?"),))
 
 MAKERS: Mapping[str, tuple[str, Callable[[str], Responder]]] = {
+    "anthropic": (
+        "/messages",
+        lambda base_url: AnthropicResponder(base_url=base_url, model="m", api_key=KEY),
+    ),
+    "openai-responses": (
+        "/responses",
+        lambda base_url: OpenAIResponsesResponder(base_url=base_url, model="m", api_key=KEY),
+    ),
     "openai-chat": (
         "/chat/completions",
         lambda base_url: OpenAIChatResponder(base_url=base_url, model="m", api_key=KEY),
