@@ -10,6 +10,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from .http_server import EVENT_STREAM, HttpExchange
+from .socket_peer import ReceivedMessage, SocketPeer
+from .socket_server import Refusal, Script
 
 
 class _Recorded(BaseModel):
@@ -27,6 +29,8 @@ class WireEvent(_Recorded):
     """Text that is sent as it is, because it is no JSON."""
     binary: str | None = None
     """A binary frame, in base 64."""
+    after: str | None = None
+    """Of a WebSocket: it is sent when the client has sent this, by `type` or `header.action`; "audio": binary data."""
     deviates: str | None = None
     """Why the vendor's own types refuse this message; without it they must accept it."""
 
@@ -73,6 +77,9 @@ class WireFixture(_Recorded):
     events: tuple[WireEvent, ...] = ()
     body: JsonValue = None
     """Of a plain answer (a refusal, say) instead of events."""
+    close_code: int | None = None
+    """Of a WebSocket: the server closes with it after the last event; without one it leaves that to the client."""
+    close_reason: str = ""
     expected: tuple[dict[str, JsonValue], ...] = ()
     """The reports of the adapter: each with `report`, its type, and the fields that matter."""
 
@@ -83,6 +90,32 @@ class WireFixture(_Recorded):
             return HttpExchange((json.dumps(self.body).encode(),), self.status, headers, self.ends == "whole")
         headers = {**EVENT_STREAM, **self.headers}
         return HttpExchange([event.as_sse() for event in self.events], self.status, headers, self.ends == "whole")
+
+    def script(self) -> Script | Refusal:
+        """The same for a `ScriptedSocketServer`: a refused handshake (`status`, `body`), or the events."""
+        if self.status >= 400:
+            return Refusal(self.status, self.headers, b"" if self.body is None else json.dumps(self.body).encode())
+        return self._play
+
+    async def _play(self, peer: SocketPeer) -> None:
+        for event in self.events:
+            if event.after is not None:
+                while _name_of(await peer.expect()) != event.after:
+                    pass
+            await (peer.send_bytes(event.content) if event.binary is not None else peer.send_text(event.text))
+        if self.ends == "cut":
+            peer.drop()
+        elif self.close_code is not None:
+            await peer.close(self.close_code, self.close_reason)
+
+
+def _name_of(message: ReceivedMessage) -> JsonValue:
+    """How an event's `after` calls a client's message."""
+    if not message.is_text:
+        return "audio"
+    value = message.json()
+    header = value.get("header")
+    return header.get("action") if isinstance(header, dict) else value.get("type")
 
 
 def load_fixture(path: Path) -> WireFixture:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -11,6 +12,18 @@ import anyio
 import pytest
 
 from voicechart.adapters.local import PicoSynthesizer, WhisperRecognizer
+from voicechart.adapters.providers.recognizers import (
+    assemblyai,
+    dashscope,
+    deepgram,
+    openai_realtime_transcription,
+)
+from voicechart.adapters.providers.recognizers.openai_transcriptions import (
+    OpenAITranscriptionsSettings,
+    TranscriptionsRecognizer,
+)
+from voicechart.adapters.testing import ScriptedHttpServer, ScriptedSocketServer
+from voicechart.adapters.testing.recognition_servers import SCRIPTS, openai_transcription_of
 from voicechart.audio.formats import SPEECH_FORMAT, AudioFormat, AudioFrame
 from voicechart.engines.ports import RecognitionRequest, RecognitionStream, Recognizer, SpeechUnit, SynthesisRequest
 from voicechart.engines.reports import (
@@ -38,19 +51,72 @@ def unless_missing(*packages: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
+MakeRecognizer = Callable[[], Recognizer]
+
+
 @dataclass(frozen=True)
 class Maker:
-    make: Callable[[], Recognizer]
+    running: Callable[[], AbstractAsyncContextManager[MakeRecognizer]]
+    """What makes recognisers, while what they need is there."""
     synthetic: bool
     """The recogniser hears its script, whatever the audio."""
+    hears_silence: bool = False
+    """Even where there is none."""
+
+
+def locally(make: MakeRecognizer) -> Callable[[], AbstractAsyncContextManager[MakeRecognizer]]:
+    return lambda: nullcontext(make)
+
+
+def over_a_socket(
+    kind: str, make: Callable[[str], Recognizer]
+) -> Callable[[], AbstractAsyncContextManager[MakeRecognizer]]:
+    @asynccontextmanager
+    async def running() -> AsyncGenerator[MakeRecognizer, None]:
+        async with ScriptedSocketServer(*[SCRIPTS[kind](SENTENCE)] * 40).running() as base_url:
+            yield lambda: make(base_url)
+
+    return running
+
+
+@asynccontextmanager
+async def over_http() -> AsyncGenerator[MakeRecognizer, None]:
+    answers = [openai_transcription_of(SENTENCE)] * 40
+    async with ScriptedHttpServer({"/audio/transcriptions": answers}).running() as base_url:
+        settings = OpenAITranscriptionsSettings(base_url=base_url, model="gpt-transcribe")
+        yield lambda: TranscriptionsRecognizer(settings, "key")
+
+
+MAKERS = {
+    "deepgram": over_a_socket(
+        "deepgram", lambda url: deepgram.make_recognizer(deepgram.DeepgramSettings(base_url=url), "key")
+    ),
+    "assemblyai": over_a_socket(
+        "assemblyai", lambda url: assemblyai.make_recognizer(assemblyai.AssemblyAISettings(base_url=url), "key")
+    ),
+    "dashscope": over_a_socket(
+        "dashscope", lambda url: dashscope.make_recognizer(dashscope.DashScopeSettings(base_url=url), "key")
+    ),
+    "openai-realtime-transcription": over_a_socket(
+        "openai-realtime-transcription",
+        lambda url: openai_realtime_transcription.make_recognizer(
+            openai_realtime_transcription.OpenAIRealtimeTranscriptionSettings(base_url=url), "key"
+        ),
+    ),
+    "openai-transcriptions": over_http,
+}
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(Maker(lambda: ScriptedRecognizer(*[Script(hears(SENTENCE, 8_000))] * 20), True), id="scripted"),
         pytest.param(
-            Maker(WhisperRecognizer, False),
+            Maker(locally(lambda: ScriptedRecognizer(*[Script(hears(SENTENCE, 8_000))] * 20)), True, True),
+            id="scripted",
+        ),
+        *(pytest.param(Maker(running, True), id=kind) for kind, running in MAKERS.items()),
+        pytest.param(
+            Maker(locally(WhisperRecognizer), False),
             id="whisper",
             marks=[
                 pytest.mark.slow,
@@ -67,10 +133,12 @@ def maker(request: pytest.FixtureRequest) -> Maker:
 @pytest.fixture(scope="module")
 async def recognizer(maker: Maker) -> AsyncGenerator[Recognizer, None]:
     """Loaded once for all tests; those that close one make their own."""
-    recognizer = maker.make()
-    await recognizer.prepare()
-    yield recognizer
-    await recognizer.aclose()
+    async with maker.running() as make:
+        recognizer = make()
+        await recognizer.prepare()
+        await recognizer.prepare()
+        yield recognizer
+        await recognizer.aclose()
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +253,7 @@ async def test_positions_count_from_the_start_of_the_utterance(recognizer: Recog
 
 
 async def test_no_audio_at_all_ends_without_a_final(maker: Maker, recognizer: Recognizer) -> None:
-    if maker.synthetic:
+    if maker.hears_silence:
         pytest.skip("hears its script, whatever the audio")
     stream = await recognizer.open(request())
     await stream.finish_input()
@@ -276,15 +344,16 @@ async def test_streams_follow_each_other_and_one_may_be_dropped(recognizer: Reco
 
 async def test_closing_stops_the_streams_and_leaves_no_thread(maker: Maker, utterance: bytes) -> None:
     before = set(threading.enumerate())
-    recognizer = maker.make()
-    stream = await recognizer.open(request())
-    await write(stream, utterance)
-    with anyio.fail_after(DEADLINE_S):
-        await recognizer.aclose()
-        await recognizer.aclose()
-    reports = await read(stream.reports())
-    assert reports[-1] == RecognitionEnded(cancelled=True)
-    with pytest.raises(PortError, match="port_closed"):
-        await recognizer.open(request())
+    async with maker.running() as make:
+        recognizer = make()
+        stream = await recognizer.open(request())
+        await write(stream, utterance)
+        with anyio.fail_after(DEADLINE_S):
+            await recognizer.aclose()
+            await recognizer.aclose()
+        reports = await read(stream.reports())
+        assert reports[-1] == RecognitionEnded(cancelled=True)
+        with pytest.raises(PortError, match="port_closed"):
+            await recognizer.open(request())
     left = [thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("voicechart-")]
     assert left == []
