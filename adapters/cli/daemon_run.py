@@ -10,6 +10,7 @@ import anyio
 import typer
 
 from ...engines.reports import PortError
+from ..composition import compose
 from ..configuration import Configuration, ConfigurationRefused, load_configuration
 from ..daemon import DaemonOutcome, run_daemon
 from ..history import HistoryError
@@ -30,7 +31,7 @@ def run_and_report(config: Path, *, show: bool) -> None:
     """Run the daemon; ends the command with the exit code."""
     log_to_stderr()
     try:
-        outcome = anyio.run(_run, load_configuration(config), show)
+        outcome = anyio.run(_run, config, load_configuration(config), show)
     except ConfigurationRefused as refused:
         refuse(config, refused)
         return
@@ -42,9 +43,14 @@ def run_and_report(config: Path, *, show: bool) -> None:
         raise typer.Exit(STOPPED)
 
 
-async def _run(configuration: Configuration, show: bool) -> DaemonOutcome:
+async def _run(config: Path, configuration: Configuration, show: bool) -> DaemonOutcome:
+    def read_anew() -> Configuration:
+        anew = load_configuration(config)
+        compose(anew, os.environ)
+        return anew
+
     if not show:
-        return await run_daemon(configuration, os.environ)
+        return await run_daemon(configuration, os.environ, read_anew=read_anew)
     console = PatientConsole(highlight=False)
     view = LiveView(console) if console.is_terminal else TimelineView(console)
-    return await run_daemon(configuration, os.environ, watch=Watching(view).watch)
+    return await run_daemon(configuration, os.environ, watch=Watching(view).watch, read_anew=read_anew)

@@ -14,6 +14,7 @@ from .options import (
     ResponderName,
     ResponderOption,
     VoiceOption,
+    configuration_of,
     responder_settings,
     voice_settings,
 )
@@ -49,8 +50,7 @@ def demo(
             Request(
                 recordings=lambda: dialogue.spoken(asker, dialogue.QUESTIONS),
                 user=f"Pico {asker.name}",
-                responder=dialogue.answerer(answerer),
-                voice=speaker,
+                configuration=configuration_of(dialogue.answerer(answerer), speaker),
                 out=out,
                 history=history,
                 barge_in_after_ms=dialogue.BARGE_IN_AFTER_MS,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..configuration import ResponderSettings, VoiceSettings
+    from ..configuration import Configuration
+    from ..providers import ProviderSettings
 
 
 class ResponderName(StrEnum):
@@ -70,11 +71,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 
 def responder_settings(
     name: ResponderName, base_url: str | None, model: str | None, api_key_env: str | None
-) -> ResponderSettings:
+) -> ProviderSettings:
     """The settings these options describe. Raises `typer.BadParameter` for those that do not belong together."""
     from pydantic import ValidationError
 
-    from ..configuration import CompanionSettings, LocalModelSettings, OpenAISettings
+    from ..configuration import CompanionSettings, LocalModelSettings
 
     if name is not ResponderName.OPENAI and (base_url is not None or api_key_env is not None):
         raise typer.BadParameter("--base-url and --api-key-env go with --responder openai")
@@ -88,13 +89,18 @@ def responder_settings(
         case ResponderName.OPENAI:
             if base_url is None or model is None:
                 raise typer.BadParameter("--responder openai needs --base-url and --model")
+            from ..providers.responders.openai_chat import OpenAIChatSettings
+
             try:
-                return OpenAISettings(kind="openai", base_url=base_url, model=model, api_key_env=api_key_env)
+                return OpenAIChatSettings(kind="openai-chat", base_url=base_url, model=model, api_key_env=api_key_env)
             except ValidationError as refused:
-                raise typer.BadParameter("--api-key-env takes the name of a variable, not the key") from refused
+                if any("api_key_env" in found["loc"] for found in refused.errors()):
+                    raise typer.BadParameter("--api-key-env takes the name of a variable, not the key") from refused
+                reason = refused.errors()[0]["msg"].removeprefix("Value error, ")
+                raise typer.BadParameter(f"--base-url {reason}") from refused
 
 
-def voice_settings(text: str) -> VoiceSettings:
+def voice_settings(text: str) -> ProviderSettings:
     """The voice that `KIND[:NAME]` describes. Raises `typer.BadParameter`."""
     from ..configuration import AutomaticVoice, EspeakVoice, PicoVoice, PiperVoice
 
@@ -114,3 +120,11 @@ def voice_settings(text: str) -> VoiceSettings:
             raise typer.BadParameter(
                 f"--voice {text!r} is none of auto, piper[:MODEL.onnx], espeak[:VOICE], pico[:VOICE]"
             )
+
+
+def configuration_of(responder: ProviderSettings, voice: ProviderSettings) -> Configuration:
+    """The configuration that these parts make, with everything else at its default; no audio service is meant."""
+    from ..configuration import AudioSettings, Configuration
+
+    nowhere = AudioSettings.model_validate({"endpoint": "unix:/nonexistent/voicechart/audio.sock"})
+    return Configuration(audio=nowhere, responder=responder, voice=voice)

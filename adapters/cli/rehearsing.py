@@ -18,11 +18,9 @@ from ...audio.errors import AudioError
 from ...audio.formats import AudioFrame
 from ...engines.reports import PortError
 from ...statecharts.traces import TraceError
-from ..composition import make_recognizer, make_responder, make_synthesizer
-from ..composition.responders import describe_responder
-from ..composition.speech import describe_recognizer, make_voice_activity
-from ..configuration import CompanionSettings, ConfigurationRefused, ResponderSettings, VoiceSettings, WhisperSettings
-from ..demo import Cast, Check, Outcome, Plan, RehearsalFailed, Summary, TurnSummary, rehearse, summarize
+from ..composition import make_cascade
+from ..configuration import Configuration, ConfigurationRefused
+from ..demo import Cast, Check, Outcome, Plan, RehearsalFailed, Summary, TurnSummary, rehearse, room_policies, summarize
 from ..view import LiveView, TimelineView, Watching
 from ..view.turn_figures import figures_object, figures_table
 from .output import FAILED, REFUSED, STOPPED, PatientConsole, fail, print_json
@@ -38,8 +36,8 @@ class Request:
     """Makes or reads what the user says. May raise `PortError`, `AudioError` and `ConfigurationRefused`."""
     user: str
     """For people: whose voice that is."""
-    responder: ResponderSettings
-    voice: VoiceSettings
+    configuration: Configuration
+    """Who takes part; its audio service is not used."""
     out: Path
     history: Path | None
     barge_in_after_ms: float | None
@@ -84,21 +82,16 @@ def hold(request: Request) -> None:
 
 async def _hold(request: Request, console: Console) -> _Held:
     began_at = time.monotonic()
-    voice = make_synthesizer(request.voice)
-    hearing = WhisperSettings()
-    parts = {
-        "recognizer": describe_recognizer(hearing),
-        "responder": describe_responder(request.responder),
-        "voice": voice.name,
-        "user": request.user,
-    }
-    settings = request.responder
+    configuration = request.configuration
+    cascade = make_cascade(configuration, os.environ)
+    parts = {**cascade.names, "user": request.user}
     cast = Cast(
-        make_recognizer(hearing),
-        make_responder(settings, os.environ),
-        voice.synthesizer,
-        make_voice_activity(),
-        system_prompt=None if isinstance(settings, CompanionSettings) else settings.system_prompt,
+        cascade.recognizer.port,
+        cascade.responder.port,
+        cascade.synthesizer.port,
+        cascade.voice_activity,
+        system_prompt=cascade.system_prompt,
+        policies=room_policies(configuration.policies),
     )
     plan = Plan(
         tuple(await request.recordings()),

@@ -5,17 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...audio.voice_activity import SpeechProbability
 from ...engines import CascadePorts, History, MemoryHistory
+from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.reports import PortError
-from ...statecharts.capabilities import Capabilities
-from ..configuration import CompanionSettings, Configuration, ConfigurationRefused, Problem
+from ...engines.turn_authorities import lacking_authority
+from ...statecharts.capabilities import Capabilities, StreamingPolicy
+from ..configuration import Configuration, ConfigurationRefused, Problem, chosen
+from ..providers.registry import Role
+from .collecting import CollectingRecognizer, CollectingResponder, CollectingSynthesizer
 from .device import BoardDevice
 from .packages import require
-from .responders import describe_responder, make_responder
-from .speech import describe_recognizer, make_recognizer, make_synthesizer, make_voice_activity
+from .parts import Part, make_recognizer, make_responder, make_synthesizer, make_voice_activity, system_prompt_of
 
-_PATHS = {"recognition": "recognizer", "generation": "responder", "synthesis": "voice", "capture": "voice_activity"}
-"""Where in the file the settings of a port's stage stand."""
+
+@dataclass(frozen=True, slots=True)
+class CascadeParts:
+    """What hears, answers and speaks, neither loaded nor connected; as their streaming policy lets them."""
+
+    recognizer: Part[Recognizer]
+    responder: Part[Responder]
+    synthesizer: Part[Synthesizer]
+    voice_activity: SpeechProbability
+    system_prompt: str | None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """For people, by the key of the configuration."""
+        return {"recognizer": self.recognizer.name, "responder": self.responder.name, "voice": self.synthesizer.name}
+
+    @property
+    def all(self) -> tuple[Part[Recognizer], Part[Responder], Part[Synthesizer]]:
+        """In the order in which speech passes them."""
+        return self.recognizer, self.responder, self.synthesizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,42 +45,64 @@ class Composition:
     """What a session needs, and how its parts are called."""
 
     ports: CascadePorts
-    recognizer: str
-    responder: str
-    voice: str
+    parts: CascadeParts
+
+    @property
+    def recognizer(self) -> str:
+        """For people: what hears."""
+        return self.parts.recognizer.name
+
+    @property
+    def responder(self) -> str:
+        """For people: what answers."""
+        return self.parts.responder.name
+
+    @property
+    def voice(self) -> str:
+        """For people: what speaks."""
+        return self.parts.synthesizer.name
 
 
 def compose(
     configuration: Configuration, environment: Mapping[str, str], *, history: History | None = None
 ) -> Composition:
     """Build every port; nothing is loaded or connected yet. Raises `ConfigurationRefused`."""
-    try:
-        return _compose(configuration, environment, history or MemoryHistory())
-    except PortError as refused:
-        error = refused.error
-        raise ConfigurationRefused(Problem(_PATHS.get(error.stage, ""), error.message)) from refused
-
-
-def _compose(configuration: Configuration, environment: Mapping[str, str], history: History) -> Composition:
     if configuration.telemetry.enabled:
         require("telemetry.enabled", "telemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
-    recognizer = make_recognizer(configuration.recognizer)
-    responder = make_responder(configuration.responder, environment)
-    voice = make_synthesizer(configuration.voice)
-    offered = Capabilities(recognizer.capabilities, responder.capabilities, voice.synthesizer.capabilities)
-    if missing := offered.missing_for(configuration.connection.streaming):
-        message = f'"required" cannot be had: these parts lack {", ".join(missing)}; choose others, or write "prefer"'
-        raise ConfigurationRefused(Problem("connection.streaming", message))
-    settings = configuration.responder
+    parts = make_cascade(configuration, environment)
     ports = CascadePorts(
         device=BoardDevice(configuration.audio.endpoint.path),
-        recognizer=recognizer,
-        responder=responder,
-        synthesizer=voice.synthesizer,
-        voice_activity=make_voice_activity(),
-        history=history,
-        system_prompt=None if isinstance(settings, CompanionSettings) else settings.system_prompt,
+        recognizer=parts.recognizer.port,
+        responder=parts.responder.port,
+        synthesizer=parts.synthesizer.port,
+        voice_activity=parts.voice_activity,
+        history=history or MemoryHistory(),
+        system_prompt=parts.system_prompt,
         context=configuration.context,
         voice_activity_settings=configuration.voice_activity,
     )
-    return Composition(ports, describe_recognizer(configuration.recognizer), describe_responder(settings), voice.name)
+    return Composition(ports, parts)
+
+
+def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -> CascadeParts:
+    """Everything but the device and the history. Raises `ConfigurationRefused`."""
+    recognizer = make_recognizer(chosen(configuration, Role.RECOGNIZER), environment)
+    responder = make_responder(chosen(configuration, Role.RESPONDER), environment)
+    synthesizer = make_synthesizer(chosen(configuration, Role.SYNTHESIZER), environment)
+    if lacking := lacking_authority(configuration.turn.authority, recognizer.port.capabilities, None):
+        raise ConfigurationRefused(Problem("turn.authority", lacking))
+    streaming = configuration.connection.streaming
+    offered = Capabilities(recognizer.port.capabilities, responder.port.capabilities, synthesizer.port.capabilities)
+    if missing := offered.missing_for(streaming):
+        message = f'"required" cannot be had: these parts lack {", ".join(missing)}; choose others, or write "prefer"'
+        raise ConfigurationRefused(Problem("connection.streaming", message))
+    if streaming is StreamingPolicy.DISABLED:
+        recognizer = recognizer.over(CollectingRecognizer)
+        responder = responder.over(CollectingResponder)
+        synthesizer = synthesizer.over(CollectingSynthesizer)
+    try:
+        voice_activity = make_voice_activity()
+    except PortError as refused:
+        raise ConfigurationRefused(Problem("voice_activity", refused.error.message)) from refused
+    prompt = system_prompt_of(chosen(configuration, Role.RESPONDER).settings)
+    return CascadeParts(recognizer, responder, synthesizer, voice_activity, prompt)

@@ -5,44 +5,40 @@ silent default. Policies are the charts' own values with their own bounds. Secre
 names the variable, and no message ever repeats a value.
 """
 
+from ..providers.recognizers.whisper import WhisperSettings
+from ..providers.responders.companion import CompanionSettings
+from ..providers.responders.local import LocalModelSettings
+from ..providers.synthesizers.auto import AutomaticVoice
+from ..providers.synthesizers.espeak import EspeakVoice
+from ..providers.synthesizers.pico import PicoVoice
+from ..providers.synthesizers.piper import PiperVoice
+from .changes import changed_keys
+from .choices import Choice, chosen, roles_of
 from .loading import load_configuration, parse_configuration
 from .problems import ConfigurationRefused, Problem
-from .settings import (
-    AudioSettings,
-    AutomaticVoice,
-    CompanionSettings,
-    Configuration,
-    EspeakVoice,
-    HistorySettings,
-    LocalModelSettings,
-    OpenAISettings,
-    PicoVoice,
-    PiperVoice,
-    ResponderSettings,
-    TelemetrySettings,
-    TraceSettings,
-    VoiceSettings,
-    WhisperSettings,
-)
+from .selecting import selecting
+from .settings import AudioSettings, Configuration, HistorySettings, TelemetrySettings, TraceSettings
 
 __all__ = [
     "AudioSettings",
     "AutomaticVoice",
+    "Choice",
     "CompanionSettings",
     "Configuration",
     "ConfigurationRefused",
     "EspeakVoice",
     "HistorySettings",
     "LocalModelSettings",
-    "OpenAISettings",
     "PicoVoice",
     "PiperVoice",
     "Problem",
-    "ResponderSettings",
     "TelemetrySettings",
     "TraceSettings",
-    "VoiceSettings",
     "WhisperSettings",
+    "changed_keys",
+    "chosen",
     "load_configuration",
     "parse_configuration",
+    "roles_of",
+    "selecting",
 ]

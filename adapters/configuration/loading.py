@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from ...statecharts.values import InterruptionSource, TurnAuthority
+from .choices import problems_of_choices
 from .problems import ConfigurationRefused, Problem
+from .records import RECORD_REFUSED
 from .settings import Configuration
 
 MAX_FILE_BYTES = 256 * 1_024
@@ -55,7 +58,7 @@ def parse_configuration(text: str, folder: Path | None = None) -> Configuration:
 
 def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
     """Settings that are right alone and wrong together."""
-    found: list[Problem] = []
+    found = list(problems_of_choices(configuration))
     policy, turn = configuration.interruption, configuration.turn
     by_speech = InterruptionSource.SPEECH in policy.sources
     if configuration.audio.echo_cancellation != "validated":
@@ -71,17 +74,26 @@ def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
     elif by_speech and not policy.full_duplex:
         message = '"speech" cannot interrupt while the microphone is closed: write interruption.full_duplex = true too'
         found.append(Problem("interruption.sources", message))
-    if turn.authority is not TurnAuthority.VAD:
-        message = (
-            f'nothing in this daemon tells the end of a turn as "{turn.authority}": Whisper does not endpoint, and '
-            'there is no talk button; leave it out, or write "vad"'
-        )
-        found.append(Problem("turn.authority", message))
+    if reason := _nobody_ends_turns(turn.authority, configuration.realtime is not None):
+        found.append(Problem("turn.authority", f"nothing in this daemon tells the end of a turn as {reason}"))
     telemetry = configuration.telemetry
     if telemetry.content and telemetry.endpoint is not None and not _is_private(telemetry.endpoint):
         message = "what people say would travel unencrypted: use https, or leave content out"
         found.append(Problem("telemetry.content", message))
     return tuple(found)
+
+
+def _nobody_ends_turns(authority: TurnAuthority, is_native: bool) -> str | None:
+    """What a recogniser can do is known only when it is made."""
+    match authority:
+        case TurnAuthority.MANUAL:
+            return '"manual": there is no talk button; leave it out, or write "vad"'
+        case TurnAuthority.SEMANTIC:
+            return '"semantic": nothing here judges what was said; leave it out, or write "vad"'
+        case TurnAuthority.ENGINE if not is_native:
+            return '"engine": only a native realtime model does, and realtime names none; leave it out, or write "vad"'
+        case _:
+            return None
 
 
 def _is_private(address: str) -> bool:
@@ -93,33 +105,35 @@ def _is_private(address: str) -> bool:
         return url.hostname == "localhost"
 
 
-_TAGGED = ("responder", "voice")
 _FOREIGN_MICROPHONE = re.compile(r"mic|browser|phone|desktop|webrtc|input_device", re.IGNORECASE)
 _ONLY_MICROPHONE = "the board microphone is the only voice input, and audio.endpoint names the service that owns it"
 _SECRET = re.compile(r"key|token|secret|password", re.IGNORECASE)
-_SECRETS_ARE_ELSEWHERE = "a secret stands in the environment: name its variable in responder.api_key_env"
+_SECRETS_ARE_ELSEWHERE = "a secret stands in the environment: name its variable in api_key_env"
 _MESSAGES = {
     "extra_forbidden": "there is no such key",
     "unexpected_keyword_argument": "there is no such key",
     "missing": "is missing",
-    "union_tag_not_found": "needs kind",
 }
 
 
 def _problems(error: ValidationError) -> tuple[Problem, ...]:
-    return tuple(_problem(found["loc"], found["type"], found["msg"], found.get("ctx", {})) for found in error.errors())
+    return tuple(problem for found in error.errors(include_input=False) for problem in _told(found))
 
 
-def _problem(location: tuple[int | str, ...], kind: str, text: str, context: dict[str, Any]) -> Problem:
-    if location[:1] and location[0] in _TAGGED and len(location) > 1:
-        # The tag of the chosen alternative is no key of the file.
-        location = (location[0], *location[2:])
-    path = ".".join(str(part) for part in location)
-    if kind == "union_tag_invalid":
-        return Problem(f"{path}.kind", f"must be one of {context['expected_tags']}")
+def _told(found: Mapping[str, Any], within: tuple[int | str, ...] = ()) -> Iterator[Problem]:
+    location = (*within, *found["loc"])
+    if found["type"] == RECORD_REFUSED:
+        for nested in found["ctx"]["errors"]:
+            yield from _told(nested, location)
+    else:
+        yield _problem(location, found["type"], found["msg"])
+
+
+def _problem(location: tuple[int | str, ...], kind: str, text: str) -> Problem:
+    path = ".".join(str(part) for part in location if part != "[key]")
     unknown = kind in ("extra_forbidden", "unexpected_keyword_argument")
-    if unknown and _FOREIGN_MICROPHONE.search(path):
+    if unknown and _FOREIGN_MICROPHONE.search(str(location[-1])):
         return Problem(path, f"there is no such key; {_ONLY_MICROPHONE}")
-    if unknown and _SECRET.search(path):
+    if unknown and _SECRET.search(str(location[-1])):
         return Problem(path, f"there is no such key; {_SECRETS_ARE_ELSEWHERE}")
     return Problem(path, _MESSAGES.get(kind, text.removeprefix("Value error, ")))

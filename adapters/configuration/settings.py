@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -11,10 +10,9 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    JsonValue,
+    PlainSerializer,
     PlainValidator,
     StringConstraints,
-    ValidationInfo,
 )
 
 from ...audio.voice_activity import VoiceActivitySettings
@@ -28,25 +26,25 @@ from ...statecharts.policies import (
     TurnPolicy,
 )
 from ..board.endpoint import AudioEndpoint, EndpointRefused, parse_endpoint
+from ..providers.declaration import FilePath
+from ..providers.recognizers.whisper import WhisperSettings
+from ..providers.responders.companion import CompanionSettings
+from ..providers.synthesizers.auto import AutomaticVoice
 from ..tracing import TraceLimits
+from .records import ModelRecord, RecognizerChoice, RecordName, ResponderChoice, VoiceChoice, VoiceRecord
 
 
 class Settings(BaseModel):
     """Immutable; unknown keys and silent conversions are refused."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # A refused value may be a secret that somebody wrote into the wrong place.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
 
 def _endpoint(text: object) -> AudioEndpoint:
     if not isinstance(text, str):
         raise EndpointRefused("an audio endpoint is a text: unix:/path/of/the/socket")
     return parse_endpoint(text)
-
-
-def _beside_the_file(path: Path, info: ValidationInfo) -> Path:
-    """A relative path is meant from where the configuration stands: a daemon is started anywhere."""
-    folder: Path | None = info.context
-    return path if folder is None else folder / path.expanduser()
 
 
 def _collector(text: str) -> str:
@@ -59,9 +57,7 @@ def _collector(text: str) -> str:
 
 
 CollectorUrl = Annotated[str, AfterValidator(_collector)]
-Endpoint = Annotated[AudioEndpoint, PlainValidator(_endpoint)]
-FilePath = Annotated[Path, AfterValidator(_beside_the_file)]
-VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Endpoint = Annotated[AudioEndpoint, PlainValidator(_endpoint), PlainSerializer(str)]
 Identity = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
@@ -72,79 +68,6 @@ class AudioSettings(Settings):
     """`unix:/path/of/the/socket`"""
     echo_cancellation: Literal["none", "validated"] = "none"
     """"validated": somebody measured on this board that the microphone does not hear the speaker."""
-
-
-class WhisperSettings(Settings):
-    """Recognition on this machine."""
-
-    kind: Literal["whisper"] = "whisper"
-    model_path: FilePath | None = None
-    """A folder of CTranslate2 Whisper weights; the packaged tiny.en without one."""
-    threads: int = Field(default=2, ge=1, le=16)
-
-
-class CompanionSettings(Settings):
-    """The offline pattern companion."""
-
-    kind: Literal["companion"]
-    token_ms: float = Field(default=30.0, ge=0, le=1_000)
-
-
-class LocalModelSettings(Settings):
-    """A small language model in this process (the extra `local-llm`)."""
-
-    kind: Literal["local"]
-    model_path: FilePath | None = None
-    """GGUF weights with a chat template; the packaged SmolLM2 without one."""
-    threads: int = Field(default=2, ge=1, le=16)
-    temperature: float = Field(default=0.2, ge=0, le=2)
-    system_prompt: str | None = None
-
-
-class OpenAISettings(Settings):
-    """A service that speaks OpenAI's Chat Completions, far away or on this machine."""
-
-    kind: Literal["openai"]
-    base_url: str
-    """Without "/chat/completions", e.g. "https://api.openai.com/v1"."""
-    model: str = Field(min_length=1)
-    api_key_env: VariableName | None = None
-    """The environment variable that holds the key; None where the service needs none."""
-    system_prompt: str | None = None
-    include_usage: bool = True
-    allow_plain_http: bool = False
-    extra: dict[str, JsonValue] = {}
-    """Goes into every request as it is, e.g. {temperature = 0.3}."""
-
-
-class AutomaticVoice(Settings):
-    """Piper where it is installed, else eSpeak NG."""
-
-    kind: Literal["auto"]
-
-
-class PiperVoice(Settings):
-    kind: Literal["piper"]
-    model_path: FilePath | None = None
-    """`NAME.onnx` with `NAME.onnx.json` beside it; the packaged voice without one."""
-    length_scale: float = Field(default=1.0, ge=0.5, le=2)
-
-
-class EspeakVoice(Settings):
-    kind: Literal["espeak"]
-    name: str = "en-us"
-    rate_wpm: int = Field(default=165, ge=80, le=450)
-    pitch: int = Field(default=50, ge=0, le=99)
-
-
-class PicoVoice(Settings):
-    kind: Literal["pico"]
-    name: str = "en-GB"
-    speed: float = Field(default=1.0, ge=0.2, le=5)
-
-
-ResponderSettings = CompanionSettings | LocalModelSettings | OpenAISettings
-VoiceSettings = AutomaticVoice | PiperVoice | EspeakVoice | PicoVoice
 
 
 class HistorySettings(Settings):
@@ -188,9 +111,15 @@ class Configuration(Settings):
 
     conversation_id: Identity = "voicechart"
     audio: AudioSettings
-    recognizer: WhisperSettings = WhisperSettings()
-    responder: ResponderSettings = Field(default=CompanionSettings(kind="companion"), discriminator="kind")
-    voice: VoiceSettings = Field(default=AutomaticVoice(kind="auto"), discriminator="kind")
+    recognizer: RecognizerChoice = WhisperSettings(kind="whisper")
+    responder: ResponderChoice = CompanionSettings(kind="companion")
+    voice: VoiceChoice = AutomaticVoice(kind="auto")
+    realtime: RecordName | None = None
+    """The record of a native realtime model, instead of recogniser, responder and voice."""
+    model_settings: dict[RecordName, ModelRecord] = {}
+    """Models by name: text models and native realtime ones."""
+    voice_settings: dict[RecordName, VoiceRecord] = {}
+    """Recognisers and synthesisers by name."""
     voice_activity: VoiceActivitySettings = VoiceActivitySettings()
     turn: TurnPolicy = TurnPolicy()
     interruption: InterruptionPolicy = InterruptionPolicy()

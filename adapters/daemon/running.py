@@ -2,9 +2,9 @@
 
 Theory of operation. The session owns the conversation; this owns the process: signals, the trace, the durable history.
 SIGINT or SIGTERM closes the session through the chart, a second one cancels it. SIGUSR1 is the board's stop button: a
-driver of a button needs nothing but the process's number. SIGUSR2 switches the trace on and off. When the audio service
-cannot be reached, voice activation fails after the configured attempts, with the error: there is no other microphone
-to fall back to.
+driver of a button needs nothing but the process's number. SIGUSR2 switches the trace on and off, SIGHUP reads the
+configuration anew (`reloading`). When the audio service cannot be reached, voice activation fails after the configured
+attempts, with the error: there is no other microphone to fall back to.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import logging
 import secrets
 import signal
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import anyio
 
@@ -31,6 +33,7 @@ from ..tracing import TraceRecorder, TraceWriteError
 from ..view.turn_figures import figures_line
 from ..watched_session import Watch, run_watched
 from .journal import write_down
+from .reloading import read_anew_on_signal
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +50,16 @@ class DaemonOutcome:
 
 
 async def run_daemon(
-    configuration: Configuration, environment: Mapping[str, str], *, watch: Watch | None = None
+    configuration: Configuration,
+    environment: Mapping[str, str],
+    *,
+    watch: Watch | None = None,
+    read_anew: Callable[[], Configuration] | None = None,
 ) -> DaemonOutcome:
     """Hold the one conversation until it is closed.
 
-    `watch` is started with the session and ends by itself after it. Raises `ConfigurationRefused`, `HistoryError`, and
+    `watch` is started with the session and ends by itself after it. `read_anew` reads the configuration at a SIGHUP,
+    in a thread, and raises `ConfigurationRefused`. Raises `ConfigurationRefused`, `HistoryError`, and
     `PortError` when a port cannot be released.
     """
     with _history(configuration) as history:
@@ -63,7 +71,8 @@ async def run_daemon(
         _announce(configuration, composition)
         async with stop_on_signals(lambda: session.close("stopped")) as stop, _telemetry(configuration) as exporting:
             recorder = _recorder(configuration, conversation)
-            await _run(session, recorder, (watch, exporting), recording=_records(configuration))
+            reload = partial(read_anew_on_signal, configuration, read_anew) if read_anew is not None else None
+            await _run(session, recorder, (watch, exporting), reload, recording=_records(configuration))
         logger.info("%s", figures_line(session.metrics))
         if checks is not None:
             cost = checks.cost
@@ -150,7 +159,12 @@ def _announce(configuration: Configuration, composition: Composition) -> None:
 
 
 async def _run(
-    session: Session, recorder: TraceRecorder | None, watches: tuple[Watch | None, ...], *, recording: bool
+    session: Session,
+    recorder: TraceRecorder | None,
+    watches: tuple[Watch | None, ...],
+    reload: Callable[[], Coroutine[Any, Any, None]] | None,
+    *,
+    recording: bool,
 ) -> None:
     if recorder is not None and recording:
         recorder.start()
@@ -158,6 +172,8 @@ async def _run(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_press_button_on_signal, session)
+            if reload is not None:
+                tasks.start_soon(reload)
             if recorder is not None:
                 tasks.start_soon(recorder.run)
                 tasks.start_soon(_switch_trace_on_signal, recorder)

@@ -5,7 +5,7 @@
 
 from .checks import CHECKS, Check
 from .evidence import Evidence
-from .rehearsal import Cast, Outcome, Plan, RehearsalFailed, rehearse
+from .rehearsal import Cast, Outcome, Plan, RehearsalFailed, rehearse, room_policies
 from .summary import ReplySummary, Summary, TurnSummary, summarize
 from .witness import VoicedReply, WitnessedSynthesizer
 
@@ -23,5 +23,6 @@ __all__ = [
     "VoicedReply",
     "WitnessedSynthesizer",
     "rehearse",
+    "room_policies",
     "summarize",
 ]

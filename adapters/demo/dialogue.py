@@ -10,8 +10,9 @@ from ...engines.ports import SpeechUnit, SynthesisRequest, Synthesizer
 from ...engines.reports import PortError, SynthesisErrored, Synthesized
 from ...statecharts.policies import words_of
 from ...statecharts.values import DeliveryStatus, Outcome
-from ..composition import make_synthesizer
-from ..configuration import CompanionSettings, PicoVoice, ResponderSettings, VoiceSettings
+from ..composition import make_voice
+from ..configuration import CompanionSettings, PicoVoice
+from ..providers import ProviderSettings
 from .checks import Check
 from .findings import Findings
 
@@ -27,14 +28,14 @@ PROMPT = "You are a voice assistant that loves to tell stories. Speak in plain s
 _TELLS_THE_TIME = re.compile(r"\bit is \d{1,2}:\d\d\b", re.IGNORECASE)
 
 
-def answerer(settings: ResponderSettings) -> ResponderSettings:
+def answerer(settings: ProviderSettings) -> ProviderSettings:
     """Who answers in the demo: as asked for, and long enough to be interrupted."""
     if isinstance(settings, CompanionSettings):
         return COMPANION
     return settings.model_copy(update={"system_prompt": PROMPT})
 
 
-def user_voice(assistant: VoiceSettings) -> PicoVoice:
+def user_voice(assistant: ProviderSettings) -> PicoVoice:
     """Another voice than the assistant's; Whisper understands both of Pico's English ones."""
     is_taken = isinstance(assistant, PicoVoice) and assistant.name == "en-GB"
     return PicoVoice(kind="pico", name="en-US" if is_taken else "en-GB")
@@ -42,7 +43,7 @@ def user_voice(assistant: VoiceSettings) -> PicoVoice:
 
 async def spoken(voice: PicoVoice, texts: tuple[str, ...]) -> tuple[AudioFrame, ...]:
     """Each text as a recording of that voice. Raises `PortError` and `ConfigurationRefused`."""
-    synthesizer = make_synthesizer(voice).synthesizer
+    synthesizer = make_voice(voice).port
     try:
         await synthesizer.prepare()
         return tuple([await _spoken(text, synthesizer) for text in texts])

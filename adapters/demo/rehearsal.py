@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -43,14 +43,20 @@ NOISE_RMS = 3.0
 """A quiet room is not digital silence."""
 MAX_RECORDING_MS = 3_600_000
 
-POLICIES = Policies(
-    interruption=InterruptionPolicy(
-        sources=frozenset({InterruptionSource.SPEECH, InterruptionSource.BUTTON, InterruptionSource.CLIENT}),
-        full_duplex=True,
-        min_duration_ms=350,
-    )
+INTERRUPTION = InterruptionPolicy(
+    sources=frozenset({InterruptionSource.SPEECH, InterruptionSource.BUTTON, InterruptionSource.CLIENT}),
+    full_duplex=True,
+    min_duration_ms=350,
 )
 """Speech may interrupt: between a virtual speaker and a virtual microphone there is no echo to cancel."""
+
+
+def room_policies(policies: Policies) -> Policies:
+    """The same policies in the room of the virtual devices."""
+    return replace(policies, interruption=INTERRUPTION)
+
+
+POLICIES = room_policies(Policies())
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Cast:
     synthesizer: Synthesizer
     voice_activity: SpeechProbability
     system_prompt: str | None = None
+    policies: Policies = POLICIES
 
 
 @dataclass(frozen=True)
@@ -173,9 +180,9 @@ class _Rehearsal:
         )
         ids = SeededIds(secrets.token_hex(8))
         if history is None:
-            conversation = Conversation(CONVERSATION, policies=POLICIES, ids=ids)
+            conversation = Conversation(CONVERSATION, policies=cast.policies, ids=ids)
         else:
-            conversation = conversation_after(history.start, CONVERSATION, policies=POLICIES, ids=ids)
+            conversation = conversation_after(history.start, CONVERSATION, policies=cast.policies, ids=ids)
         began_behind = conversation.context.positions
         session = Session(conversation, CascadeEngine(ports))
         self._metrics = session.metrics

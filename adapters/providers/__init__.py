@@ -9,9 +9,19 @@ The name of a file is the `kind` that a configuration writes, with `_` for `-`; 
 provider is described in `docs/guide/providers.md`.
 """
 
-from .declaration import HttpUrl, Provider, ProviderSettings, SecretMissing, Secrets, VariableName, WebSocketUrl
+from .declaration import (
+    FilePath,
+    HttpUrl,
+    Provider,
+    ProviderSettings,
+    SecretMissing,
+    Secrets,
+    VariableName,
+    WebSocketUrl,
+)
 
 __all__ = [
+    "FilePath",
     "HttpUrl",
     "Provider",
     "ProviderSettings",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationInfo
+
+from ...statecharts.capabilities import RecognizerCapabilities, ResponderCapabilities, SynthesizerCapabilities
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 """The name of an environment variable. Settings hold names of secrets, never secrets."""
@@ -30,8 +33,15 @@ def _address(text: str, secure: str, plain: str) -> str:
     return text.rstrip("/")
 
 
+def _beside_the_file(path: Path, info: ValidationInfo) -> Path:
+    """A relative path is meant from where the configuration stands: a daemon is started anywhere."""
+    folder: Path | None = info.context
+    return path if folder is None else folder / path.expanduser()
+
+
 HttpUrl = Annotated[str, AfterValidator(_http)]
 WebSocketUrl = Annotated[str, AfterValidator(_websocket)]
+FilePath = Annotated[Path, AfterValidator(_beside_the_file)]
 
 
 class ProviderSettings(BaseModel):
@@ -40,9 +50,10 @@ class ProviderSettings(BaseModel):
     A subclass begins with `kind: Literal["…"]`.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    # A refused value may be a secret that somebody wrote into the wrong place.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
 
-    kind: str
+    kind: Any  # a text; `Any`, because a subclass narrows it to its own literals
 
 
 class SecretMissing(LookupError):
@@ -96,5 +107,9 @@ class Provider(Generic[S, P]):
     """One line for people: which model where; never a secret."""
     modules: tuple[str, ...] = ()
     """Top-level modules that it needs and the core does not bring."""
+    modules_of: Callable[[S], tuple[str, ...]] | None = None
+    """The same for one record, where that depends on it: a path may replace packaged weights."""
     extra: str | None = None
     """The extra of this package that installs them."""
+    offers: RecognizerCapabilities | ResponderCapabilities | SynthesizerCapabilities | None = None
+    """What it can do at best, before a record says which model; the port's own `capabilities` are what counts."""

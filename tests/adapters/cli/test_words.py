@@ -17,12 +17,12 @@ from voicechart.adapters.configuration import (
     CompanionSettings,
     EspeakVoice,
     LocalModelSettings,
-    OpenAISettings,
     PicoVoice,
     PiperVoice,
-    VoiceSettings,
 )
 from voicechart.adapters.demo.dialogue import user_voice
+from voicechart.adapters.providers import ProviderSettings
+from voicechart.adapters.providers.responders.openai_chat import OpenAIChatSettings
 
 ROOT = Path(__file__).parents[3]
 AUDIO = '[audio]\nendpoint = "unix:/run/voicechart/audio.sock"\n'
@@ -174,7 +174,9 @@ def test_options_become_the_settings_they_describe() -> None:
     local = responder_settings(ResponderName.LOCAL, None, "model.gguf", None)
     assert local == LocalModelSettings(kind="local", model_path=Path("model.gguf"))
     service = responder_settings(ResponderName.OPENAI, "https://x.example/v1", "m", "SOME_KEY")
-    assert service == OpenAISettings(kind="openai", base_url="https://x.example/v1", model="m", api_key_env="SOME_KEY")
+    assert service == OpenAIChatSettings(
+        kind="openai-chat", base_url="https://x.example/v1", model="m", api_key_env="SOME_KEY"
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +190,7 @@ def test_options_become_the_settings_they_describe() -> None:
         ("pico:de-DE", PicoVoice(kind="pico", name="de-DE")),
     ],
 )
-def test_a_voice_is_a_kind_and_perhaps_a_name(text: str, settings: VoiceSettings) -> None:
+def test_a_voice_is_a_kind_and_perhaps_a_name(text: str, settings: ProviderSettings) -> None:
     assert voice_settings(text) == settings
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from voicechart.adapters.composition import BoardDevice, Composition, compose, make_synthesizer
+from voicechart.adapters.composition import BoardDevice, Composition, compose, make_voice
 from voicechart.adapters.configuration import (
     AutomaticVoice,
     ConfigurationRefused,
@@ -15,8 +15,8 @@ from voicechart.adapters.configuration import (
     parse_configuration,
 )
 from voicechart.adapters.local import EspeakSynthesizer, PicoSynthesizer, PiperSynthesizer, WhisperRecognizer
+from voicechart.adapters.providers.responders.openai_chat import OpenAIChatResponder
 from voicechart.adapters.responders import PatternCompanion
-from voicechart.adapters.responders.openai_chat import OpenAIChatResponder
 from voicechart.engines.reports import PortError
 
 pytestmark = pytest.mark.anyio
@@ -51,8 +51,8 @@ def test_the_defaults_are_local_and_reach_the_board_only() -> None:
 
 
 def test_the_automatic_voice_is_piper_where_it_is_installed() -> None:
-    parts = make_synthesizer(AutomaticVoice(kind="auto"))
-    assert isinstance(parts.synthesizer, PiperSynthesizer)
+    parts = make_voice(AutomaticVoice(kind="auto"))
+    assert isinstance(parts.port, PiperSynthesizer)
     assert parts.name.startswith("Piper")
 
 
@@ -60,8 +60,8 @@ def test_the_automatic_voice_is_espeak_where_piper_is_not_installed_and_is_named
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     without(monkeypatch, "piper")
-    parts = make_synthesizer(AutomaticVoice(kind="auto"))
-    assert isinstance(parts.synthesizer, EspeakSynthesizer)
+    parts = make_voice(AutomaticVoice(kind="auto"))
+    assert isinstance(parts.port, EspeakSynthesizer)
     assert parts.name.startswith("eSpeak")
 
 
@@ -110,10 +110,10 @@ def test_a_key_that_is_not_in_the_environment_is_missed_before_anybody_speaks(en
 
 
 def test_a_setting_that_only_the_port_knows_to_be_wrong_is_refused_at_its_table() -> None:
-    text = '[responder]\nkind = "openai"\nbase_url = "ftp://x.example"\nmodel = "m"\n'
-    path, message = refusal(text)
+    text = '[responder]\nkind = "openai"\nbase_url = "http://x.example"\nmodel = "m"\napi_key_env = "SOME_KEY"\n'
+    path, message = refusal(text, {"SOME_KEY": "sk-do-not-show"})
     assert path == "responder"
-    assert "https://" in message
+    assert "https" in message
 
 
 def test_a_required_ability_that_these_parts_lack_is_named() -> None:
@@ -131,8 +131,8 @@ def test_the_prompt_of_the_model_reaches_the_engine() -> None:
 
 
 def test_a_named_voice_is_told_by_its_name() -> None:
-    parts = make_synthesizer(PicoVoice(kind="pico", name="de-DE"))
-    assert isinstance(parts.synthesizer, PicoSynthesizer)
+    parts = make_voice(PicoVoice(kind="pico", name="de-DE"))
+    assert isinstance(parts.port, PicoSynthesizer)
     assert parts.name == "Pico de-DE"
 
 
@@ -158,3 +158,38 @@ def test_telemetry_without_its_extra_is_refused_with_what_to_install(
 def test_telemetry_that_is_off_needs_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "opentelemetry")
     composed("[telemetry]\nenabled = false\n")
+
+
+RECORDS = (
+    '[model_settings.far]\nkind = "openai-chat"\nmodel = "m"\napi_key_env = "SOME_KEY"\nsystem_prompt = "Be brief."\n'
+    '[voice_settings.loud]\nkind = "espeak"\n'
+)
+
+
+def test_named_records_become_ports_and_are_told_by_name() -> None:
+    text = f'responder = "far"\nvoice = "loud"\n{AUDIO}{RECORDS}'
+    composition = compose(parse_configuration(text), {"SOME_KEY": "sk-do-not-show"})
+    assert isinstance(composition.ports.responder, OpenAIChatResponder)
+    assert composition.ports.system_prompt == "Be brief."
+    assert composition.parts.names == {
+        "recognizer": "Whisper tiny.en",
+        "responder": "m at https://api.openai.com/v1",
+        "voice": "eSpeak NG en-us",
+    }
+    assert "do-not-show" not in repr(composition)
+
+
+def test_a_secret_that_a_record_misses_is_missed_at_its_own_path() -> None:
+    with pytest.raises(ConfigurationRefused) as refused:
+        compose(parse_configuration(f'responder = "far"\n{AUDIO}{RECORDS}'), {})
+    assert [problem.path for problem in refused.value.problems] == ["model_settings.far.api_key_env"]
+
+
+def test_a_record_that_nobody_uses_needs_no_secret() -> None:
+    compose(parse_configuration(f"{AUDIO}{RECORDS}"), {})
+
+
+def test_the_recogniser_may_end_turns_only_where_it_can() -> None:
+    path, message = refusal('[turn]\nauthority = "recognizer"\n')
+    assert path == "turn.authority"
+    assert "does not tell the end of a turn" in message

@@ -16,12 +16,12 @@ from voicechart.adapters.configuration import (
     CompanionSettings,
     Configuration,
     ConfigurationRefused,
-    OpenAISettings,
     PiperVoice,
     load_configuration,
     parse_configuration,
 )
 from voicechart.adapters.configuration.loading import MAX_FILE_BYTES
+from voicechart.adapters.providers.responders.openai_chat import OpenAIChatSettings
 from voicechart.engines import ContextLimits
 from voicechart.statecharts import Policies
 from voicechart.statecharts.values import InterruptionSource
@@ -107,7 +107,15 @@ def test_an_unknown_key_is_refused_with_its_path(text: str, path: str) -> None:
         ('[voice]\nkind = "espeak"\npitch = 100', "voice.pitch", "99"),
         ('[voice]\nkind = "robot"', "voice.kind", "'piper'"),
         ("[responder]\ntoken_ms = 3", "responder", "needs kind"),
-        ('[responder]\nkind = "openai"\nmodel = "m"', "responder.base_url", "is missing"),
+        ('[responder]\nkind = "openai"', "responder.model", "is missing"),
+        ('responder = "fast"', "responder", "[model_settings] does not define; defined: none"),
+        ('[model_settings.fast]\nmodel = "m"', "model_settings.fast", "needs kind"),
+        ('[model_settings.fast]\nkind = "whisper"', "model_settings.fast.kind", "'openai-chat'"),
+        ('[model_settings.fast]\nkind = "../x"', "model_settings.fast.kind", "must be one of"),
+        ('[model_settings."a b"]\nkind = "companion"', "model_settings.a b", "pattern"),
+        ('[voice_settings.ear]\nkind = "whisper"\nthreads = 17', "voice_settings.ear.threads", "16"),
+        ("model_settings = 3", "model_settings", "object"),
+        ("[model_settings]\nfast = 3", "model_settings.fast", "table"),
         ("conversation_id = 3", "conversation_id", "string"),
     ],
 )
@@ -147,7 +155,7 @@ def test_interruption_by_speech_with_a_closed_microphone_is_a_contradiction() ->
     assert "full_duplex = true" in problems_of(text)["interruption.sources"]
 
 
-@pytest.mark.parametrize("authority", ["recognizer", "semantic", "engine", "manual"])
+@pytest.mark.parametrize("authority", ["semantic", "engine", "manual"])
 def test_an_authority_that_nobody_here_is_would_leave_turns_open_and_is_refused(authority: str) -> None:
     assert "vad" in problems_of(f'{AUDIO}[turn]\nauthority = "{authority}"\n')["turn.authority"]
 
@@ -181,7 +189,7 @@ def test_what_goes_into_every_request_stays_as_it_is() -> None:
         'extra = { temperature = 0.3, stop = ["a"] }\n'
     )
     settings = parse_configuration(text).responder
-    assert isinstance(settings, OpenAISettings)
+    assert isinstance(settings, OpenAIChatSettings)
     assert settings.extra == {"temperature": 0.3, "stop": ["a"]}
 
 
