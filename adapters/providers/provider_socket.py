@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import State
 
 from .closings import Closing, Explanation, SocketClosed, closing_of, explained
 from .refusals import Stage
@@ -64,6 +65,11 @@ class ProviderSocket:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    @property
+    def is_open(self) -> bool:
+        """Neither side has ended it, as far as is known here."""
+        return self._connection.state is State.OPEN
 
     @property
     def closing(self) -> Closing | None:
