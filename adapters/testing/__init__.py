@@ -2,6 +2,7 @@
 
 from .chat_server import ChatExchange, ScriptedChatServer, chat_chunks
 from .http_server import HttpExchange, Pause, ReceivedRequest, ScriptedHttpServer, sse, typed_sse
+from .model_events import message_events, response_events
 from .socket_peer import ClientGone, ReceivedMessage, SocketPeer
 from .socket_server import Refusal, ScriptedSocketServer
 from .wire_fixture import WireEvent, WireFixture, load_fixture, load_fixtures
@@ -23,6 +24,8 @@ __all__ = [
     "chat_chunks",
     "load_fixture",
     "load_fixtures",
+    "message_events",
+    "response_events",
     "sse",
     "typed_sse",
 ]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import JsonValue
 
-from .http_server import HttpExchange, ScriptedHttpServer, sse
+from ...engines.ports import ToolRequest
+from .http_server import HttpExchange, ScriptedHttpServer, sse, words_of
 
 ChatExchange = HttpExchange
 """What the server answers to one request for a chat completion."""
 
 
-def chat_chunks(text: str, *, usage: bool = True) -> tuple[bytes, ...]:
-    """A whole answer in the shape of `openai.types.chat.ChatCompletionChunk`, a word a chunk."""
+def chat_chunks(text: str, *, usage: bool = True, calls: Sequence[ToolRequest] = ()) -> tuple[bytes, ...]:
+    """A whole answer in the shape of `openai.types.chat.ChatCompletionChunk`: a word a chunk, then a call a chunk."""
 
     def chunk(choices: list[JsonValue], tokens: JsonValue = None) -> JsonValue:
         head: dict[str, JsonValue] = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -20,10 +23,15 @@ def chat_chunks(text: str, *, usage: bool = True) -> tuple[bytes, ...]:
     def choice(delta: JsonValue, finish_reason: JsonValue = None) -> JsonValue:
         return {"index": 0, "delta": delta, "finish_reason": finish_reason}
 
-    words = [word if index == 0 else f" {word}" for index, word in enumerate(text.split())]
+    def call(index: int, request: ToolRequest) -> JsonValue:
+        function: JsonValue = {"name": request.name, "arguments": request.arguments_json}
+        return {"tool_calls": [{"index": index, "id": request.call_id, "type": "function", "function": function}]}
+
+    words = words_of(text)
     chunks = [chunk([choice({"role": "assistant", "content": ""})])]
     chunks += [chunk([choice({"content": word})]) for word in words]
-    chunks.append(chunk([choice({}, "stop")]))
+    chunks += [chunk([choice(call(index, request))]) for index, request in enumerate(calls)]
+    chunks.append(chunk([choice({}, "tool_calls" if calls else "stop")]))
     if usage:
         counts: JsonValue = {"prompt_tokens": 7, "completion_tokens": len(words), "total_tokens": 7 + len(words)}
         chunks.append(chunk([], counts))

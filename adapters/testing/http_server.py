@@ -52,6 +52,11 @@ def typed_sse(*data: Mapping[str, JsonValue]) -> tuple[bytes, ...]:
     return tuple(f"event: {value['type']}\ndata: {json.dumps(value)}\n\n".encode() for value in data)
 
 
+def words_of(text: str) -> list[str]:
+    """A text as models stream it: each word with the space before it."""
+    return [word if index == 0 else f" {word}" for index, word in enumerate(text.split())]
+
+
 @dataclass(slots=True)
 class ReceivedRequest:
     """A request as it came in. Header names are lower case; `path` has the query."""

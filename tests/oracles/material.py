@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from strict import Json, Refused
 
 from voicechart.adapters.testing import WireEvent, WireFixture, load_fixtures
+from voicechart.engines.ports import ToolRequest
 
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 FIXTURES = load_fixtures(CONFORMANCE / "fixtures")
 GOLDEN = {
     str(path.relative_to(CONFORMANCE / "golden")): path for path in sorted((CONFORMANCE / "golden").rglob("*.json"))
 }
+
+CALLS = (ToolRequest("call_a", "get_time", '{"zone": "UTC"}'), ToolRequest("call_b", "get_time", "{}"))
+
+
+def messages_of(body: Iterable[bytes]) -> Iterator[Json]:
+    """The JSON messages in a body of server-sent events of the test kit."""
+    for line in b"".join(body).decode().splitlines():
+        if line.startswith("data: {"):
+            yield json.loads(line.removeprefix("data: "))
 
 
 def each_fixture(protocol: str) -> pytest.MarkDecorator:

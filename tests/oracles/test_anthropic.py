@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import pytest
 from anthropic import APIStatusError, AsyncAnthropic
 from anthropic.types import RawMessageStreamEvent
 from anthropic.types.message_create_params import MessageCreateParamsStreaming
-from material import FIXTURES, each_fixture, each_golden, json_of, judge
+from material import CALLS, FIXTURES, each_fixture, each_golden, json_of, judge, messages_of
 from strict import Json, check
 
-from voicechart.adapters.testing import ScriptedHttpServer, WireFixture
+from voicechart.adapters.testing import ScriptedHttpServer, WireFixture, message_events
 
 pytestmark = pytest.mark.anyio
 
@@ -29,7 +29,7 @@ def test_what_we_ask_is_what_the_vendor_declares(golden: dict[str, Json]) -> Non
 
 
 @asynccontextmanager
-async def playing(name: str) -> AsyncIterator[tuple[ScriptedHttpServer, AsyncAnthropic]]:
+async def playing(name: str) -> AsyncGenerator[tuple[ScriptedHttpServer, AsyncAnthropic], None]:
     """A server with a fixture, and the vendor's client that asks it."""
     server = ScriptedHttpServer({"/messages": [FIXTURES[f"anthropic/messages/{name}"].exchange()]})
     async with server.running() as base_url:
@@ -85,3 +85,9 @@ async def test_key_and_version_go_where_the_vendors_client_puts_them(golden: dic
     assert isinstance(theirs, dict)
     names = ("authorization", "x-api-key", "anthropic-version")
     assert [golden["headers"].get(name) for name in names] == [theirs["headers"].get(name) for name in names]
+
+
+def test_the_answers_of_the_test_kit_are_what_the_vendor_declares() -> None:
+    for message in messages_of(message_events("It is noon.", calls=CALLS)):
+        if message["type"] != "ping":
+            check(message, RawMessageStreamEvent)

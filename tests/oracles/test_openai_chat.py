@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from material import FIXTURES, each_fixture, each_golden, json_of, judge
+from material import CALLS, FIXTURES, each_fixture, each_golden, json_of, judge, messages_of
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk
 from openai.types.chat.completion_create_params import CompletionCreateParamsStreaming
 from strict import Json, check
 
-from voicechart.adapters.testing import ScriptedHttpServer, WireEvent, WireFixture
+from voicechart.adapters.testing import ScriptedHttpServer, WireEvent, WireFixture, chat_chunks
 
 pytestmark = pytest.mark.anyio
 
@@ -42,3 +42,8 @@ async def test_the_vendors_client_understands_the_scripted_server() -> None:
         seen = [chunk async for chunk in chunks]
     assert "".join(chunk.choices[0].delta.content or "" for chunk in seen if chunk.choices) == "It is noon."
     assert [chunk.usage.total_tokens for chunk in seen if chunk.usage] == [21]
+
+
+def test_the_answers_of_the_test_kit_are_what_the_vendor_declares() -> None:
+    for message in messages_of(chat_chunks("It is noon.", calls=CALLS)):
+        check(message, ChatCompletionChunk)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from material import FIXTURES, each_fixture, each_golden, json_of, judge
+from material import CALLS, FIXTURES, each_fixture, each_golden, json_of, judge, messages_of
 from openai import AsyncOpenAI
 from openai.types.responses import ResponseStreamEvent
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from strict import Json, check
 
-from voicechart.adapters.testing import ScriptedHttpServer, WireFixture
+from voicechart.adapters.testing import ScriptedHttpServer, WireFixture, response_events
 
 pytestmark = pytest.mark.anyio
 
@@ -52,3 +52,8 @@ async def test_the_vendors_client_gets_the_calls_that_our_adapter_gets() -> None
 
 async def test_the_vendors_client_takes_a_flat_error_for_an_event_which_ours_must_not() -> None:
     assert "error" in [event.type for event in await played("error-flat")]
+
+
+def test_the_answers_of_the_test_kit_are_what_the_vendor_declares() -> None:
+    for message in messages_of(response_events("It is noon.", calls=CALLS)):
+        check(message, ResponseStreamEvent)
