@@ -14,6 +14,10 @@ from .socket_peer import ReceivedMessage, SocketPeer
 from .socket_server import Refusal, Script
 
 
+UNTYPED = ("close_context", "flush", "cancel")
+"""What a client's message is called that has no type (ElevenLabs, Cartesia): the flag that it sets."""
+
+
 class _Recorded(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -80,6 +84,8 @@ class WireFixture(_Recorded):
     close_code: int | None = None
     """Of a WebSocket: the server closes with it after the last event; without one it leaves that to the client."""
     close_reason: str = ""
+    texts: tuple[str, ...] = ()
+    """What a synthesiser is asked to say."""
     expected: tuple[dict[str, JsonValue], ...] = ()
     """The reports of the adapter: each with `report`, its type, and the fields that matter."""
 
@@ -115,7 +121,9 @@ def _name_of(message: ReceivedMessage) -> JsonValue:
         return "audio"
     value = message.json()
     header = value.get("header")
-    return header.get("action") if isinstance(header, dict) else value.get("type")
+    if isinstance(header, dict):
+        return header.get("action")
+    return value.get("type") or next((name for name in UNTYPED if value.get(name)), None)
 
 
 def load_fixture(path: Path) -> WireFixture:

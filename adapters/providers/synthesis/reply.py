@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 import anyio
 from anyio.lowlevel import checkpoint
 
-from ...engines.port_calls import error_of
-from ...engines.ports import SpeechUnit
-from ...engines.reports import (
+from ....engines.port_calls import error_of
+from ....engines.ports import SpeechUnit
+from ....engines.reports import (
     SynthesisEnded,
     SynthesisErrored,
     SynthesisReport,
     SynthesisStopped,
     Synthesized,
 )
-from .spoken_track import SYNTHESIS
+from .track import SYNTHESIS
 
 
 @dataclass(frozen=True, slots=True)

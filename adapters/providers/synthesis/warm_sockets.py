@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import anyio
 
-from ...engines.reports import PortError
-from .provider_socket import ProviderSocket
-from .spoken_track import SYNTHESIS
+from ....engines.reports import PortError
+from ..provider_socket import ProviderSocket
+from .track import SYNTHESIS
 
 logger = logging.getLogger(__name__)
 
