@@ -27,10 +27,17 @@ class RecognizerCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class ResponderCapabilities:
+    """`usage`: tokens are counted; `usage_during`: while the reply is written, not only at its end."""
+
     text_deltas: bool = False
     tool_calls: bool = False
     usage: bool = False
     cancel: bool = True
+    tool_argument_deltas: bool = False
+    """A call's arguments arrive in pieces. It is still proposed only when it is whole."""
+    usage_during: bool = False
+    resume: bool = False
+    """A reply that was cut can go on where it stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,34 @@ class SynthesizerCapabilities:
     incremental_pcm: bool = False
     alignment: bool = False
     cancel: bool = True
+    flush: bool = False
+    """What was written can be asked for at once, without ending the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class RealtimeCapabilities:
+    """A native realtime model: it hears, answers and speaks by itself."""
+
+    ends_turns: bool = False
+    """It can be the authority on the end of a turn."""
+    takes_turns: bool = False
+    """The end of a turn can be told to it instead."""
+    interrupts: bool = False
+    """It stops its reply by itself when it hears the user speak."""
+    cancel: bool = False
+    """A reply can be cancelled from here."""
+    truncate: bool = False
+    """What it believes it said can be cut to what was heard."""
+    tool_calls: bool = False
+    tool_continuation: bool = False
+    """It goes on by itself once it has a tool's result."""
+    input_transcripts: bool = False
+    """It tells what it heard."""
+    usage: bool = False
+    replay: bool = False
+    """After a reconnect it can be given what was said before."""
+    resume: bool = False
+    """After a reconnect it goes on with its own memory of the session."""
 
 
 @dataclass(frozen=True, slots=True)

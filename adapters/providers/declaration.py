@@ -10,7 +10,12 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationInfo
 
-from ...statecharts.capabilities import RecognizerCapabilities, ResponderCapabilities, SynthesizerCapabilities
+from ...statecharts.capabilities import (
+    RealtimeCapabilities,
+    RecognizerCapabilities,
+    ResponderCapabilities,
+    SynthesizerCapabilities,
+)
 
 VariableName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
 """The name of an environment variable. Settings hold names of secrets, never secrets."""
@@ -90,6 +95,8 @@ class Prepared(Protocol):
     async def aclose(self) -> None: ...
 
 
+Offered = RecognizerCapabilities | ResponderCapabilities | SynthesizerCapabilities | RealtimeCapabilities
+
 S = TypeVar("S", bound=ProviderSettings)
 P = TypeVar("P", bound=Prepared)
 
@@ -111,5 +118,5 @@ class Provider(Generic[S, P]):
     """The same for one record, where that depends on it: a path may replace packaged weights."""
     extra: str | None = None
     """The extra of this package that installs them."""
-    offers: RecognizerCapabilities | ResponderCapabilities | SynthesizerCapabilities | None = None
+    offers: Offered | None = None
     """What it can do at best, before a record says which model; the port's own `capabilities` are what counts."""
