@@ -36,6 +36,7 @@ from .ports import Microphone, Recognizer, Responder, Speaker, Synthesizer
 from .replying import Replying
 from .reports import DeviceButton, PortError, SpeakerLost
 from .speaking import Speaking
+from .spoken import synthesis_degradation
 from .tools import Tool
 from .turn_authorities import lacking_authority
 
@@ -128,6 +129,7 @@ class CascadeEngine:
             do.OpenOutput: speaking.open_output,
             do.FinishOutput: speaking.finish_output,
             do.StartGeneration: replying.start,
+            do.StartAnnouncement: replying.announce,
             do.ContinueGeneration: replying.go_on,
             do.CancelGeneration: replying.cancel,
             do.CancelSynthesis: replying.cancel_speech,
@@ -239,7 +241,6 @@ class CascadeEngine:
             self.gate.detach()
 
     async def _listen(self, microphone: Microphone) -> None:
-        assert self._listening is not None
         try:
             await self.listening.listen(microphone)
         except PortError as failure:
@@ -284,8 +285,8 @@ def degradations_of(ports: CascadePorts) -> tuple[str, ...]:
         found.append("recognizer: final transcripts only, no live captions")
     if not ports.responder.capabilities.text_deltas:
         found.append("responder: whole replies only, speech begins late")
-    if not ports.synthesizer.capabilities.incremental_pcm:
-        found.append("synthesizer: one sentence at a time, first audio waits for the whole sentence")
+    if (synthesis := synthesis_degradation(ports.synthesizer.capabilities)) is not None:
+        found.append(synthesis)
     return tuple(found)
 
 

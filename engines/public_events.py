@@ -17,7 +17,7 @@ import anyio
 from pydantic import TypeAdapter
 
 from ..statecharts.actions import Publish
-from ..statecharts.published import Payload
+from ..statecharts.published import AnnouncementBegan, AnnouncementEnded, Payload
 
 SCHEMA_VERSION = 2
 
@@ -46,6 +46,7 @@ _OF_FAMILY: dict[str, tuple[str, Visibility]] = {
     "response": ("assistant", Visibility.USER),
     "run": ("assistant", Visibility.USER),
     "text": ("assistant", Visibility.USER),
+    "announcement": ("assistant", Visibility.USER),
     "tool": ("assistant", Visibility.USER),
     "task": ("assistant", Visibility.USER),
     "delivery": ("speaker", Visibility.USER),
@@ -135,8 +136,9 @@ class PublicEvent:
 
     @property
     def visibility(self) -> Visibility:
-        """For whom it is meant."""
-        return visibility_of(self.type)
+        """For whom it is meant; a private announcement is nobody's business."""
+        is_private = isinstance(self.payload, AnnouncementBegan | AnnouncementEnded) and self.payload.private
+        return Visibility.INTERNAL if is_private else visibility_of(self.type)
 
     def as_json(self) -> dict[str, Any]:
         """Plain JSON values; identities that do not apply are left out."""

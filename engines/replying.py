@@ -18,11 +18,13 @@ from ..statecharts.actions import (
     RecordDelivery,
     RecordResponse,
     RecordToolOutcome,
+    StartAnnouncement,
     StartGeneration,
     StoreUserTurn,
 )
 from ..statecharts.facts import CancelAcknowledged
-from ..statecharts.values import DeliveryStatus, PositionSource
+from ..statecharts.values import DeliveryStatus, Outcome, PositionSource
+from .announcing import Discreet, Unrecorded
 from .background import BackgroundTasks
 from .engine import Desk
 from .history import (
@@ -50,8 +52,8 @@ RECEIPT_MARGIN_S = 1.0
 class Voices(Protocol):
     """Gives every reply its voice."""
 
-    def begin(self, action: StartGeneration) -> Voice:
-        """The voice of a new reply."""
+    def begin(self, action: StartGeneration | StartAnnouncement) -> Voice:
+        """The voice of a new reply, or of a text that is said as it is."""
         ...
 
     def forget(self, response_id: str) -> None:
@@ -110,11 +112,20 @@ class Replying:
         else:
             self._desk.report(CancelAcknowledged(at=self._desk.clock.now_ns(), attempt_id=action.attempt_id))
 
-    def _new_reply(self, action: StartGeneration) -> LiveReply:
+    def announce(self, action: StartAnnouncement) -> None:
+        """Say a text as it is; a private one is told and remembered nowhere."""
+        reply = self._new_reply(action, recorded=action.recorded)
+        reply.append(action.text)
+        reply.close_text()
+        reply.end(Outcome.COMPLETED, "")
+
+    def _new_reply(self, action: StartGeneration | StartAnnouncement, *, recorded: bool = True) -> LiveReply:
         response_id = action.response_id
         record = Reply(response_id, action.run_id, action.position)
         voice = self._voices.begin(action)
-        reply = LiveReply(self._desk, record, voice, self._tools, self._history, self._context_before)
+        desk = self._desk if recorded else Discreet(self._desk)
+        history = self._history if recorded else Unrecorded()
+        reply = LiveReply(desk, record, voice, self._tools, history, self._context_before)
         reply.store()
         self._replies[response_id] = reply
         return reply

@@ -1,13 +1,12 @@
 """The session: owns one conversation chart, its inbox, its timers and one task group, and carries out what is decided.
 
-Theory of operation. Facts come in through `report`, from wherever they were observed. One task takes them in order
-and gives each to the chart; what the chart decides is carried out in the order given, in the same breath, before
-anything else of the event loop runs - so that when a fact that interrupts has been handled, the speaker has been told.
-Carrying out never waits: what takes time becomes a task of the session's group, which reports its outcome as a fact.
+Theory of operation. Facts come in through `report`. One task takes them in order and gives each to the chart; what the
+chart decides is carried out in the order given, in the same breath, before anything else of the event loop runs - so
+that when a fact that interrupts has been handled, the speaker has been told. Carrying out never waits: what takes time
+becomes a task of the session's group, which reports its outcome as a fact.
 
-The session decides nothing about the conversation. `run` returns when the chart is closed, or has been cancelled from
-outside, and leaves no task and no open port behind. To be able to close properly when it is cancelled, everything it
-does is shielded, and the cancellation is turned into a request to close.
+The session decides nothing. `run` returns when the chart is closed, or has been cancelled from outside, and leaves no
+task and no open port behind: everything it does is shielded, and a cancellation becomes a request to close.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from ..statecharts.actions import Action, CancelTimer, Publish, Release, Stamp, StartTimer
+from ..statecharts.actions import Action, CancelTimer, Publish, Release, SettleAnnouncement, Stamp, StartTimer
 from ..statecharts.conversation import Conversation
 from ..statecharts.errors import ChartError, ErrorScope, ScopedError
 from ..statecharts.facts import CloseRequested, Fact, OpenRequested, TextSubmitted
 from ..statecharts.published import Payload
+from .announcing import Announcements, SayHandle
 from .clock import LoopClock
 from .engine import Engine
 from .inbox import Inbox
@@ -77,6 +77,7 @@ class Session:
         self._handling: anyio.CancelScope | None = None
         self._over = anyio.Event()
         self._watchers: list[Callable[[Action], None]] = []
+        self._announcements = Announcements(conversation, self.clock, self.report)
 
     # -- for embedders ---------------------------------------------------------------------------------------------
 
@@ -91,9 +92,8 @@ class Session:
             raise RuntimeError("a session runs once; make another one")
         self._shielded = anyio.CancelScope(shield=True)
         async with anyio.create_task_group() as host:
-            host.start_soon(
-                self._run_shielded, self._shielded, name=f"session {self.conversation.context.conversation_id}"
-            )
+            name = f"session {self.conversation.context.conversation_id}"
+            host.start_soon(self._run_shielded, self._shielded, name=name)
             try:
                 await self._over.wait()
             except anyio.get_cancelled_exc_class():
@@ -120,6 +120,15 @@ class Session:
         """A typed message of the user: a whole turn, which interrupts as a spoken one does."""
         self.report(TextSubmitted(at=self.clock.now_ns(), text=text))
 
+    def say(self, text: str, *, interrupt: bool = False, interruptible: bool = True, record: bool = True) -> SayHandle:
+        """Say `text` as it is, without the model, when nobody speaks and every user was answered.
+
+        `interrupt`: silence the present reply, where the policy lets a client do that, and go before all that waits.
+        `interruptible`: False for what must be heard to its end. `record`: False for a private notification, of which
+        no history, model or observer learns. Raises ValueError for a text that is blank or too long.
+        """
+        return self._announcements.ask(text, interrupt=interrupt, interruptible=interruptible, record=record)
+
     def close(self, reason: str = "requested", error: ScopedError | None = None) -> None:
         """Ask for the end of the conversation."""
         self.report(CloseRequested(at=self.clock.now_ns(), reason=reason, error=error))
@@ -130,7 +139,7 @@ class Session:
         return self._closed
 
     def watch(self, watcher: Callable[[Action], None]) -> None:
-        """Call `watcher` with every action after it was carried out. For instruments; it must not decide anything."""
+        """Call `watcher` with every action after it was carried out. For instruments; it decides nothing."""
         self._watchers.append(watcher)
 
     # -- for the engine --------------------------------------------------------------------------------------------
@@ -188,6 +197,7 @@ class Session:
             except Exception as error:
                 self._end_broken("releasing the ports", error)
             finally:
+                self._announcements.end("closed")
                 self.public.end()
 
     async def _close_before_leaving(self) -> None:
@@ -231,6 +241,8 @@ class Session:
                 # Before what the chart says of the same step, so that its word on the end is the last.
                 self._publish_finished_turns()
                 self.public.publish(action)
+            case SettleAnnouncement():
+                self._announcements.settle(action)
             case Release():
                 self._closed = Closed(action.reason, action.error)
             case _:

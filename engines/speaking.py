@@ -10,8 +10,10 @@ from ..statecharts.actions import (
     PausePlayback,
     ReleaseOutput,
     ResumePlayback,
+    StartAnnouncement,
     StartGeneration,
 )
+from .announcing import Discreet
 from .engine import Desk
 from .output_gate import OutputGate
 from .ports import Speaker, Synthesizer
@@ -30,10 +32,12 @@ class Speaking:
         self.speaker: Speaker | None = None
         """The present speaker; None while there is no device session."""
 
-    def begin(self, action: StartGeneration) -> Voicing:
+    def begin(self, action: StartGeneration | StartAnnouncement) -> Voicing:
         """A reply that is spoken as it is written, as far as there is a speaker."""
         response_id = action.response_id
-        voicing = Voicing(self._desk, self._synthesizer, self._gate, response_id, action.output_epoch, action.stamp)
+        is_private = isinstance(action, StartAnnouncement) and not action.recorded
+        desk = Discreet(self._desk) if is_private else self._desk
+        voicing = Voicing(desk, self._synthesizer, self._gate, response_id, action.output_epoch, action.stamp)
         self._voicings[response_id] = voicing
         if self.speaker is not None:
             self._desk.start_task(voicing.run, self.speaker, name=f"voicing {response_id}")

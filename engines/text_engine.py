@@ -23,6 +23,7 @@ from .ports import Responder, SpeechUnit
 from .reply_text import Heard, ReplyText
 from .replying import Replying
 from .reports import PortError
+from .spoken import UnitGrain
 from .tools import Tool
 
 
@@ -83,6 +84,7 @@ class TextEngine:
         )
         self._handlers = {
             do.StartGeneration: replying.start,
+            do.StartAnnouncement: replying.announce,
             do.ContinueGeneration: replying.go_on,
             do.CancelGeneration: replying.cancel,
             do.CancelSynthesis: replying.cancel_speech,
@@ -129,7 +131,7 @@ class TextEngine:
     def _capabilities(self) -> Capabilities:
         offered = self.ports.responder.capabilities
         degradations = () if offered.text_deltas else ("responder: whole replies only",)
-        return Capabilities(responder=offered, degradations=degradations)
+        return Capabilities(responder=offered, text_only=True, degradations=degradations)
 
 
 class Showing:
@@ -138,7 +140,7 @@ class Showing:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    def begin(self, action: do.StartGeneration) -> Shown:
+    def begin(self, action: do.StartGeneration | do.StartAnnouncement) -> Shown:
         """A reply that is shown as it is written."""
         return Shown(self._desk, action.output_epoch)
 
@@ -152,6 +154,7 @@ class Shown:
     def __init__(self, desk: Desk, output_epoch: int) -> None:
         self._desk = desk
         self._epoch = output_epoch
+        self.grain = UnitGrain.SENTENCE
 
     def speak(self, unit: SpeechUnit) -> None:
         """Nobody says it."""

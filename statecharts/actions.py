@@ -340,9 +340,10 @@ ORDER: tuple[type[Action], ...] = (
     Disconnect,
     Connect,
     CancelRecognition,
-    FinishRecognition,
     TranscribeRecording,
     StartRecognition,
+    # Behind them: a recording that is transcribed after the end of its turn is finished in the same macrostep.
+    FinishRecognition,
     OpenOutput,
     ReleaseOutput,
     ResumePlayback,

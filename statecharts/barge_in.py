@@ -24,6 +24,7 @@ from .facts import (
     INTERRUPTING,
     ClientCancelled,
     SayRequested,
+    SayWithdrawn,
     SegmentFinalized,
     SpeechProgressed,
     SpeechStarted,
@@ -110,7 +111,7 @@ class BargeInRules(Rules):
         assert judgement is not None
         assert source is not None
         reply = self.reply
-        supersedes = self._supersedes(judgement)
+        supersedes = judgement.reason == UNHEARD
         if supersedes:
             self.requeue_reply()
         self.invalidate_output(judgement.reason)
@@ -195,6 +196,8 @@ class BargeInRules(Rules):
             return InterruptionSource.BUTTON
         if isinstance(fact, SayRequested) and not (fact.interrupts and self.announcement_is_admitted()):
             return None
+        if isinstance(fact, SayWithdrawn) and fact.number != self.number_being_said:
+            return None
         return INTERRUPTING.get(type(fact))
 
     @property
@@ -205,10 +208,6 @@ class BargeInRules(Rules):
     def may_restart(self) -> bool:
         """The unheard reply may be superseded once more."""
         return self.reply.restarts < self.policies.turn.max_restarts
-
-    def _supersedes(self, judgement: Judgement) -> bool:
-        """Accepted without anything to interrupt: new words for a reply that nobody has heard."""
-        return judgement.reason == UNHEARD
 
     def _judge(self) -> Judgement | None:
         source = self.source_of_fact

@@ -24,7 +24,7 @@ from .published import SessionClosed, SessionClosing, SessionReady, SessionRecon
 
 SPEAKING = "speech_started speech_progressed transcript_updated segment_finalized"
 HAVING_SPOKEN = "turn_ended recognition_closed finalization_timed_out turn_limit_reached"
-ASKING = "button_pressed provider_interrupted client_cancelled text_submitted say_requested"
+ASKING = "button_pressed provider_interrupted client_cancelled text_submitted say_requested say_withdrawn"
 
 
 _GIVEN_UP = {

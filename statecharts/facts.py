@@ -205,7 +205,7 @@ class SayRequested(Fact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SayWithdrawn(Fact):
-    """An announcement that still waits is not wanted any more."""
+    """An announcement is not wanted any more: what waits is dropped, what is being said stops as for any client."""
 
     event: ClassVar[str] = "say_withdrawn"
     number: int
@@ -432,5 +432,6 @@ INTERRUPTING: dict[type[Fact], InterruptionSource] = {
     ClientCancelled: InterruptionSource.CLIENT,
     TextSubmitted: InterruptionSource.CLIENT,
     SayRequested: InterruptionSource.CLIENT,
+    SayWithdrawn: InterruptionSource.CLIENT,
 }
 """The facts that may interrupt a reply, and in whose name the policy is asked."""

@@ -161,6 +161,8 @@ class Rules(ChartDefinition):
         """Of an unknown position something may have been heard."""
         if status is DeliveryStatus.DELIVERED:
             self.settle_announcement(announcement, AnnouncementOutcome.PLAYED, "")
+        elif status is DeliveryStatus.TEXT_ONLY and self.context.capabilities.text_only:
+            self.settle_announcement(announcement, AnnouncementOutcome.PLAYED, "shown")
         elif status is DeliveryStatus.TEXT_ONLY:
             self.settle_announcement(announcement, AnnouncementOutcome.DROPPED, "nothing_to_say")
         else:
@@ -184,6 +186,11 @@ class Rules(ChartDefinition):
         """Those that interrupt go first; otherwise the order is that of asking."""
         waiting = (*self.context.announcements, announcement)
         self.context.announcements = tuple(sorted(waiting, key=lambda known: (not known.interrupts, known.number)))
+
+    @property
+    def number_being_said(self) -> int | None:
+        reply = self.context.response
+        return reply.announcement.number if reply is not None and reply.announcement is not None else None
 
     def drop_announcements(self, reason: str) -> None:
         waiting, self.context.announcements = self.context.announcements, ()

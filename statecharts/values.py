@@ -67,7 +67,7 @@ class AnnouncementOutcome(StrEnum):
     """What became of a text that was to be said as it is."""
 
     PLAYED = "played"
-    """Rendered to its end."""
+    """Rendered to its end; without a device, shown."""
     INTERRUPTED = "interrupted"
     """Begun, and not known to have been heard to its end."""
     DROPPED = "dropped"

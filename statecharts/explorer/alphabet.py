@@ -117,8 +117,9 @@ def _saying(x: Context, bounds: Bounds) -> Iterator[Fact]:
         yield SayRequested(at=x.now, number=number, text=WORDS, interrupts=True)
         yield SayRequested(at=x.now, number=number, text=WORDS, interruptible=False)
     yield SayRequested(at=x.now, number=number, text=" ")
-    for waiting in x.announcements[:1]:
-        yield SayWithdrawn(at=x.now, number=waiting.number)
+    said = x.response.announcement if x.response is not None else None
+    for known in (*x.announcements[:1], *([said] if said is not None else [])):
+        yield SayWithdrawn(at=x.now, number=known.number)
 
 
 def _buttons(x: Context) -> Iterator[Fact]:

@@ -195,7 +195,7 @@ class ScriptedConversation(UserScript):
     # -- whole stretches -------------------------------------------------------------------------------------------
 
     def reply_is_playing(self, unit_ends: tuple[int, ...] = (), played_samples: int = 1) -> None:
-        """The reply, or announcement, that was asked for is being written, synthesised up to the last unit's end, and played so far."""
+        """What was asked for is being written, synthesised up to the last unit's end, and played so far."""
         if isinstance(self._reply, StartGeneration):
             self.model_starts_writing()
         self.audio_starts()
