@@ -15,6 +15,7 @@ from .ports import GenerationRequest, Message, Responder, SpeechUnit, ToolReques
 from .public_events import TextAppended, TextFinished
 from .reply_text import Heard, ReplyText
 from .reports import ProviderState
+from .spoken import UnitGrain
 from .tools import Judged, ToolCalls
 
 Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
@@ -23,6 +24,11 @@ Context = Callable[["LiveReply"], Awaitable[tuple[Message, ...]]]
 
 class Voice(Protocol):
     """Where the text of a reply goes besides the public stream: to a speaker, or nowhere else."""
+
+    @property
+    def grain(self) -> UnitGrain:
+        """How much it takes at a time."""
+        ...
 
     def speak(self, unit: SpeechUnit) -> None:
         """Say this next."""
@@ -72,7 +78,7 @@ class LiveReply:
         self._tools = tools
         self._history = history
         self._context = context
-        self._text = ReplyText()
+        self._text = ReplyText(voice.grain)
         self._text_is_over = False
         self._final_text: str | None = None
         self._steps: list[_Step] = []
@@ -182,7 +188,8 @@ class LiveReply:
         return self.voice.can_be_heard
 
     def say_aside(self, text: str) -> None:
-        """Say what the model never wrote."""
+        """Say what the model never wrote, behind what it wrote so far."""
+        self._speak(self._text.flush())
         self.voice.speak(self._text.aside(text))
 
     def hush(self) -> None:

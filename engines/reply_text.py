@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from .history import Cut
 from .ports import SpeechUnit
-from .spoken import SpokenTextProjection, WordTimes, heard_end
+from .spoken import SpokenTextProjection, UnitGrain, WordTimes, heard_end
 
 MAX_REPLY_CHARS = 65_536
 """A reply longer than this is a runaway model; about an hour of speech."""
@@ -27,10 +27,10 @@ class Heard:
 class ReplyText:
     """Grows as the model writes; tells what a number of heard units amounts to."""
 
-    def __init__(self) -> None:
+    def __init__(self, grain: UnitGrain = UnitGrain.SENTENCE) -> None:
         self._pieces: list[str] = []
         self._length = 0
-        self._projection = SpokenTextProjection()
+        self._projection = SpokenTextProjection(grain=grain)
         self._units: list[SpeechUnit] = []
 
     @property
@@ -57,6 +57,10 @@ class ReplyText:
         unit = SpeechUnit(len(self._units), text, end, end)
         self._units.append(unit)
         return unit
+
+    def flush(self) -> list[SpeechUnit]:
+        """What is safe and waits only for more to be said with it."""
+        return self._remember(self._projection.flush())
 
     def close(self) -> list[SpeechUnit]:
         """No more text; returns the last units."""

@@ -46,7 +46,7 @@ from .reports import (
     UnitSynthesized,
 )
 from .speech_ahead import SpeechAhead
-from .spoken import WordTimes
+from .spoken import WordTimes, grain_for
 
 OPEN_TIMEOUT_S = 10.0
 
@@ -62,6 +62,7 @@ class Voicing:
         self._gate = gate
         self._response_id = response_id
         self._epoch = output_epoch
+        self.grain = grain_for(synthesizer.capabilities)
         self._words = WordTimes()
         self._chart = Synthesis(response_id, stamp)
         self._units: deque[SpeechUnit] = deque()
@@ -233,10 +234,8 @@ class Voicing:
             return
         try:
             if not self._opened.is_set():
-                format = frame.format
-                self._tell(
-                    FirstAudioProduced(at=self._now, sample_rate_hz=format.sample_rate_hz, channels=format.channels)
-                )
+                rate_hz, channels = frame.format.sample_rate_hz, frame.format.channels
+                self._tell(FirstAudioProduced(at=self._now, sample_rate_hz=rate_hz, channels=channels))
                 await self._opened.wait()
                 assert self._output is not None
                 await self._output.open()

@@ -22,6 +22,8 @@ CLOSERS = "\"'”’)]»」』*_"
 
 FIRST_CLAUSE_CHARS = 32
 """The first unit may end at a clause of at least this many characters: two seconds, in which the next one is made."""
+CLAUSE_CHARS = 16
+"""A clause of at least this many characters is a unit of its own where clauses are: about a second."""
 SENTENCE_CHARS = 12
 """A shorter sentence goes together with the next one ("Yes. I will.")."""
 LONG_CHARS = 240
@@ -44,8 +46,10 @@ _NEW_BLOCK = re.compile(r"[ \t]*(?:\n|#{1,6} |[-*+] |\d{1,3}[.)] |```|~~~|>|\||\
 class Scanner(ProtectedScan):
     """Feed text; `next_end` tells where the next unit ends, in characters from the start of what is pending."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, every_clause: bool = False) -> None:
+        """`every_clause`: every unit may end with a clause, not only the first one."""
         super().__init__()
+        self._every_clause = every_clause
         self._last_clause: int | None = None
         self._last_space: int | None = None
         self._is_first = True
@@ -175,7 +179,8 @@ class Scanner(ProtectedScan):
                 return self._too_long()
         self._last_clause = place + 1
         length = len(self.text[: place + 1].strip())
-        if self._is_first and length >= (FIRST_CLAUSE_CHARS // 3 if is_cjk else FIRST_CLAUSE_CHARS):
+        wanted = CLAUSE_CHARS if self._every_clause else FIRST_CLAUSE_CHARS
+        if (self._is_first or self._every_clause) and length >= (wanted // 3 if is_cjk else wanted):
             return place + 1
         return self._too_long()
 

@@ -121,12 +121,16 @@ def test_a_lost_speaker_is_a_lost_session() -> None:
     assert fact == ConnectionLost(at=3, error=LOST)
 
 
-def ports(*, interim: bool = True, deltas: bool = True, incremental: bool = True) -> CascadePorts:
+def ports(
+    *, interim: bool = True, deltas: bool = True, incremental: bool = True, sentences: bool = True
+) -> CascadePorts:
     return CascadePorts(
         device=ScriptedDevice(),
         recognizer=ScriptedRecognizer(capabilities=RecognizerCapabilities(live_input=True, interim=interim)),
         responder=ScriptedResponder(capabilities=ResponderCapabilities(text_deltas=deltas)),
-        synthesizer=ScriptedSynthesizer(capabilities=SynthesizerCapabilities(incremental_pcm=incremental)),
+        synthesizer=ScriptedSynthesizer(
+            capabilities=SynthesizerCapabilities(incremental_pcm=incremental, sentence_input=sentences)
+        ),
         voice_activity=SoundIsSpeech(),
     )
 
@@ -138,6 +142,8 @@ def ports(*, interim: bool = True, deltas: bool = True, incremental: bool = True
         (ports(interim=False), ["no live captions"]),
         (ports(deltas=False), ["speech begins late"]),
         (ports(incremental=False), ["whole sentence"]),
+        (ports(incremental=False, sentences=False), ["whole replies"]),
+        (ports(sentences=False), ["whole replies"]),
         (ports(interim=False, deltas=False, incremental=False), ["captions", "late", "sentence"]),
     ],
 )

@@ -128,7 +128,7 @@ def test_what_is_recorded_is_a_beginning_of_what_was_said_up_to_a_word_that_was_
         start, words = position, list[Word]()
         for text in re.findall(r"\S+", unit.text):
             end = position + lengths_ms[count % len(lengths_ms)] * MS
-            words.append(Word(wrong.get(count, text), position, end))
+            words.append(Word(wrong.get(count, str(text)), position, end))
             position, count = end, count + 1
         times.complete(unit.index, tuple(words))
         units.append((start, position))
