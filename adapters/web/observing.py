@@ -65,6 +65,7 @@ class Observer:
         self._bytes = 0
         self._changed = anyio.Event()
         self._over = False
+        self._awake = False
         self.lagged = False
         """It did not keep up."""
 
@@ -92,20 +93,28 @@ class Observer:
             self.wake()
 
     def wake(self) -> None:
-        """Let the reader go on."""
+        """Let the reader go on with what waits."""
+        self._awake = True
         self._changed.set()
 
     async def take(self, patience_s: float) -> Batch:
         """Everything that waits, at the latest after `patience_s`: an empty batch means that nothing happened."""
-        if not self._first and not self._waiting and not self._over:
+        if not self._first and not self._over:
             with anyio.move_on_after(patience_s):
-                self._changed = anyio.Event()
-                await self._changed.wait()
+                while not self._may_go_on():
+                    self._changed = anyio.Event()
+                    await self._changed.wait()
         waiting = tuple(merged(events) for events in self._waiting.values())
         batch = Batch((*self._first, *waiting), self._over)
         self._first = ()
+        self._awake = False
         self._clear()
         return batch
+
+    def _may_go_on(self) -> bool:
+        if self._over:
+            return True
+        return bool(self._waiting) and (self._awake or self._announce is None)
 
     def _keep(self, event: WireEvent) -> None:
         key = event.coalescing_key

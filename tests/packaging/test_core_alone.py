@@ -32,8 +32,15 @@ EXTRAS = (
     "xllamacpp",
 )
 
-# Imported only where their extra is in use: by pytest, by a property test, when telemetry is opened.
+# Imported only where their extra is in use: by pytest, by a property test, when telemetry is opened or the web served.
 NEED_AN_EXTRA = {
+    "voicechart.adapters.testing.web_site",
+    "voicechart.adapters.web.api",
+    "voicechart.adapters.web.application",
+    "voicechart.adapters.web.guard",
+    "voicechart.adapters.web.options",
+    "voicechart.adapters.web.serving",
+    "voicechart.adapters.web.streams",
     "voicechart.adapters.telemetry.bounded_spans",
     "voicechart.statecharts.testing.plugin",
     "voicechart.statecharts.testing.properties",
