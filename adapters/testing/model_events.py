@@ -40,17 +40,18 @@ def message_events(text: str, *, calls: Sequence[ToolRequest] = ()) -> tuple[byt
     """In the shape of `anthropic.types.RawMessageStreamEvent`: a word an event, then the calls."""
     head: JsonObject = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
     head |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 1}}
-    events: list[JsonObject] = [{"type": "message_start", "message": head}, {"type": "ping"}]
+    start: JsonObject = {"type": "message_start", "message": head}
+    events: list[JsonObject] = [start, {"type": "ping"}]
     if text:
         deltas: list[JsonValue] = [{"type": "text_delta", "text": word} for word in words_of(text)]
         events += _block(0, {"type": "text", "text": ""}, deltas)
     for index, call in enumerate(calls, start=1 if text else 0):
-        start: JsonObject = {"type": "tool_use", "id": call.call_id, "name": call.name, "input": {}}
-        events += _block(index, start, [{"type": "input_json_delta", "partial_json": call.arguments_json}])
+        tool: JsonObject = {"type": "tool_use", "id": call.call_id, "name": call.name, "input": {}}
+        events += _block(index, tool, [{"type": "input_json_delta", "partial_json": call.arguments_json}])
     delta: JsonObject = {"stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None}
     usage: JsonObject = {"output_tokens": len(words_of(text))}
-    events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
-    return typed_sse(*events)
+    end: JsonObject = {"type": "message_delta", "delta": delta, "usage": usage}
+    return typed_sse(*events, end, {"type": "message_stop"})
 
 
 def _response(status: str, output: list[JsonValue]) -> JsonObject:
