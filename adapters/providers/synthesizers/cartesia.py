@@ -82,6 +82,7 @@ class _Timestamps(_Message):
 class _FlushDone(_Message):
     type: Literal["flush_done"]
     context_id: str
+    flush_id: int | None = None
 
 
 class _Done(_Message):
@@ -118,12 +119,14 @@ class CartesiaDialect:
         self._origin: int | None = None
         """Where the times of the present unit's words count from, in samples of the context; None: not known yet."""
         self._flush_id: int | None = None
+        self._last_flushed = 0
 
     def say(self, unit: SpeechUnit) -> Sequence[JsonObject]:
         if not self._units:
             self._context_id = self._new_id()
             self._context_bytes = self._unit_start = 0
             self._origin = self._flush_id = None
+            self._last_flushed = 0
         self._units.append(unit.index)
         # Transcripts of a context are joined as they are.
         return (self._input(f"{unit.text} ", True), self._input("", True) | {"flush": True})
@@ -155,7 +158,10 @@ class CartesiaDialect:
                 return (UnitAudio(self._units[0], pcm),)
             case _Timestamps(word_timestamps=times, flush_id=flush_id):
                 return self._words(times, flush_id)
-            case _FlushDone():
+            case _FlushDone(flush_id=flush_id):
+                if flush_id is not None and flush_id <= self._last_flushed:
+                    return ()  # said twice
+                self._last_flushed = flush_id or self._last_flushed
                 self._unit_start = self._context_bytes // self._format.bytes_per_sample
                 self._origin = self._flush_id = None
                 return (UnitSpoken(self._units.popleft()),)

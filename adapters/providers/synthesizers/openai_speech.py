@@ -27,7 +27,6 @@ from ..declaration import HttpUrl, Provider, ProviderSettings, Secrets, Variable
 from ..http_service import HttpLimits, HttpService
 from ..synthesis import SYNTHESIS, SpeechLimits, SpokenReply, SpokenTrack, malformed
 
-PIECE_BYTES = 4_096
 PROBE = "Ready."
 PCM_TYPES = frozenset({"audio/pcm", "audio/l16", "audio/x-pcm", "audio/raw", "application/octet-stream"})
 STREAMING_HOSTS = frozenset({"api.openai.com"})
@@ -184,7 +183,7 @@ async def _pieces(answer: httpx.Response, format: AudioFormat) -> AsyncGenerator
     _check_type(answer.headers, format)
     is_first = True
     try:
-        async for piece in answer.aiter_raw(PIECE_BYTES):
+        async for piece in answer.aiter_raw():
             if is_first and piece.startswith((b"RIFF", b"ID3", b"OggS", b"fLaC")):
                 raise malformed("a file instead of bare PCM (it does not heed response_format)")
             is_first = False

@@ -56,12 +56,12 @@ def error_of(code: object) -> ScopedError:
     if any(part in plain for part in ("apikey", "accessdenied", "unauthorized", "modelaccess")):
         message = f"the provider refuses the key or the model ({name}); check the API key and what it may use"
         return SYNTHESIS.error("auth_refused", message, scope=ErrorScope.SESSION)
-    if "arrearage" in plain or "quota" in plain:
-        message = f"the provider's account cannot be used ({name}); check its plan and billing"
-        return SYNTHESIS.error("quota_exhausted", message, scope=ErrorScope.SESSION)
     if "throttling" in plain or "ratelimit" in plain or "toomanyrequests" in plain:
         message = f"the provider asks to slow down ({name}); it is tried again later"
         return SYNTHESIS.error("rate_limited", message, retryable=True)
+    if "arrearage" in plain or "quota" in plain:
+        message = f"the provider's account cannot be used ({name}); check its plan and billing"
+        return SYNTHESIS.error("quota_exhausted", message, scope=ErrorScope.SESSION)
     if any(part in plain for part in ("internal", "timeout", "unavailable", "systemerror", "servererror")):
         message = f"the provider cannot go on ({name}); it is tried again later"
         return SYNTHESIS.error("provider_unavailable", message, retryable=True)
