@@ -18,6 +18,7 @@ from .loading import load_configuration, parse_configuration
 from .problems import ConfigurationRefused, Problem
 from .selecting import selecting
 from .settings import AudioSettings, Configuration, HistorySettings, TelemetrySettings, TraceSettings
+from .web_settings import WebSettings, problems_of_web
 
 __all__ = [
     "AudioSettings",
@@ -34,11 +35,13 @@ __all__ = [
     "Problem",
     "TelemetrySettings",
     "TraceSettings",
+    "WebSettings",
     "WhisperSettings",
     "changed_keys",
     "chosen",
     "load_configuration",
     "parse_configuration",
+    "problems_of_web",
     "roles_of",
     "selecting",
 ]

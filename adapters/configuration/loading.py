@@ -18,6 +18,7 @@ from .choices import problems_of_choices
 from .problems import ConfigurationRefused, Problem
 from .records import RECORD_REFUSED
 from .settings import Configuration
+from .web_settings import problems_of_web
 
 MAX_FILE_BYTES = 256 * 1_024
 
@@ -58,7 +59,7 @@ def parse_configuration(text: str, folder: Path | None = None) -> Configuration:
 
 def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
     """Settings that are right alone and wrong together."""
-    found = list(problems_of_choices(configuration))
+    found = [*problems_of_choices(configuration), *problems_of_web(configuration.web)]
     policy, turn = configuration.interruption, configuration.turn
     by_speech = InterruptionSource.SPEECH in policy.sources
     if configuration.audio.echo_cancellation != "validated":

@@ -32,6 +32,7 @@ from ..providers.responders.companion import CompanionSettings
 from ..providers.synthesizers.auto import AutomaticVoice
 from ..tracing import TraceLimits
 from .records import ModelRecord, RecognizerChoice, RecordName, ResponderChoice, VoiceChoice, VoiceRecord
+from .web_settings import WebSettings
 
 
 class Settings(BaseModel):
@@ -129,6 +130,7 @@ class Configuration(Settings):
     history: HistorySettings | None = None
     trace: TraceSettings | None = None
     telemetry: TelemetrySettings = TelemetrySettings()
+    web: WebSettings = WebSettings()
     checks: Literal["on", "off"] = "off"
     """Check every invariant of the chart after each macrostep, and report what breaks."""
 
