@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .....engines.ports import Responder
 from ...declaration import Provider, Secrets
-from .responder import AnthropicResponder
+from .responder import OFFERS, AnthropicResponder
 from .settings import AnthropicSettings
 
 
@@ -30,6 +30,7 @@ PROVIDER: Provider[AnthropicSettings, Responder] = Provider(
     settings=AnthropicSettings,
     make=_make,
     describe=lambda settings: f"{settings.model} at {settings.base_url}",
+    offers=OFFERS,
 )
 
 __all__ = ["PROVIDER", "AnthropicResponder", "AnthropicSettings"]

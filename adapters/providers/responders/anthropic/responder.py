@@ -15,7 +15,9 @@ from ...http_service import HttpLimits, HttpService
 from .assembly import MessageAssembly
 from .wire import RESERVED, request_body
 
-CAPABILITIES = ResponderCapabilities(text_deltas=True, tool_calls=True, usage=True)
+OFFERS = ResponderCapabilities(
+    text_deltas=True, tool_calls=True, usage=True, tool_argument_deltas=True, usage_during=True
+)
 
 
 class AnthropicResponder(HttpResponder):
@@ -57,5 +59,5 @@ class AnthropicResponder(HttpResponder):
             "/messages",
             body=partial(request_body, model=model, max_tokens=max_tokens, extra=options),
             assembly=MessageAssembly,
-            capabilities=CAPABILITIES,
+            capabilities=OFFERS,
         )

@@ -83,7 +83,10 @@ class Event(_Wire):
 def request_body(
     request: GenerationRequest, *, model: str, max_tokens: int, extra: Mapping[str, JsonValue]
 ) -> JsonObject:
-    """The JSON body of a streamed message. Raises `ValueError` for a tool schema that is no JSON object."""
+    """The JSON body of a streamed message: everything that the system says goes before the conversation.
+
+    Raises `ValueError` for a tool schema that is no JSON object.
+    """
     body: JsonObject = {
         **extra,
         "model": model,
@@ -133,7 +136,12 @@ def _blocks(message: Message) -> list[JsonObject]:
     return [
         *said,
         *(
-            {"type": "tool_use", "id": call.call_id, "name": call.name, "input": json.loads(call.arguments_json)}
+            {
+                "type": "tool_use",
+                "id": call.call_id,
+                "name": call.name,
+                "input": json.loads(call.arguments_json or "{}"),
+            }
             for call in message.tool_calls
         ),
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .....engines.ports import Responder
 from ...declaration import Provider, Secrets
-from .responder import OpenAIChatResponder
+from .responder import OFFERS, OpenAIChatResponder
 from .settings import OpenAIChatSettings
 
 
@@ -28,6 +28,7 @@ PROVIDER: Provider[OpenAIChatSettings, Responder] = Provider(
     settings=OpenAIChatSettings,
     make=_make,
     describe=lambda settings: f"{settings.model} at {settings.base_url}",
+    offers=OFFERS,
 )
 
 __all__ = ["PROVIDER", "OpenAIChatResponder", "OpenAIChatSettings"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 import httpx
@@ -15,6 +16,7 @@ from ...http_service import HttpLimits, HttpService
 from .assembly import ChatAssembly
 from .wire import request_body
 
+OFFERS = ResponderCapabilities(text_deltas=True, tool_calls=True, usage=True, tool_argument_deltas=True)
 RESERVED = frozenset({"model", "messages", "stream", "stream_options", "tools", "n"})
 
 
@@ -54,5 +56,5 @@ class OpenAIChatResponder(HttpResponder):
             "/chat/completions",
             body=partial(request_body, model=model, include_usage=include_usage, extra=options),
             assembly=ChatAssembly,
-            capabilities=ResponderCapabilities(text_deltas=True, tool_calls=True, usage=include_usage),
+            capabilities=replace(OFFERS, usage=include_usage),
         )

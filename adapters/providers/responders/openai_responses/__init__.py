@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .....engines.ports import Responder
 from ...declaration import Provider, Secrets
-from .responder import OpenAIResponsesResponder
+from .responder import OFFERS, OpenAIResponsesResponder
 from .settings import OpenAIResponsesSettings
 
 
@@ -27,6 +27,7 @@ PROVIDER: Provider[OpenAIResponsesSettings, Responder] = Provider(
     settings=OpenAIResponsesSettings,
     make=_make,
     describe=lambda settings: f"{settings.model} at {settings.base_url}",
+    offers=OFFERS,
 )
 
 __all__ = ["PROVIDER", "OpenAIResponsesResponder", "OpenAIResponsesSettings"]

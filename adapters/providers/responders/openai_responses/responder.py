@@ -15,7 +15,7 @@ from ...http_service import HttpLimits, HttpService
 from .assembly import ResponsesAssembly
 from .wire import RESERVED, request_body
 
-CAPABILITIES = ResponderCapabilities(text_deltas=True, tool_calls=True, usage=True)
+OFFERS = ResponderCapabilities(text_deltas=True, tool_calls=True, usage=True, tool_argument_deltas=True)
 
 
 class OpenAIResponsesResponder(HttpResponder):
@@ -52,5 +52,5 @@ class OpenAIResponsesResponder(HttpResponder):
             "/responses",
             body=partial(request_body, model=model, extra=options),
             assembly=ResponsesAssembly,
-            capabilities=CAPABILITIES,
+            capabilities=OFFERS,
         )

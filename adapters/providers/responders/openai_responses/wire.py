@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from pydantic import BaseModel, ConfigDict, JsonValue, TypeAdapter
 
@@ -91,10 +92,14 @@ class Event(_Wire):
 
 
 def request_body(request: GenerationRequest, *, model: str, extra: Mapping[str, JsonValue]) -> JsonObject:
-    """The JSON body of a streamed response. Raises `ValueError` for a tool schema that is no JSON object."""
-    items = [item for message in request.messages if message.role != "system" for item in _items(message)]
+    """The JSON body of a streamed response: what the system says first are the instructions.
+
+    Raises `ValueError` for a tool schema that is no JSON object.
+    """
+    first = list(takewhile(lambda message: message.role == "system", request.messages))
+    items = [item for message in request.messages[len(first) :] for item in _items(message)]
     body: JsonObject = {**extra, "model": model, "input": [*items], "stream": True, "store": False}
-    instructions = "\n\n".join(message.text for message in request.messages if message.role == "system")
+    instructions = "\n\n".join(message.text for message in first)
     if instructions:
         body["instructions"] = instructions
     if request.tools:

@@ -52,6 +52,7 @@ CONVERSATION = (
     Message("user", "Hello."),
     Message("assistant", "Hi. [interrupted by the user]"),
     Message("user", "What time is it?"),
+    Message("system", "The alarm that was asked for is set."),
     Message("user", "In London and in Oslo?"),
 )
 
