@@ -17,6 +17,7 @@ from .demo import demo
 from .diagram import diagram
 from .explore import explore
 from .history import history_app
+from .providers import providers
 from .talk import talk
 from .trace import trace_app
 
@@ -51,6 +52,7 @@ app.command("demo")(demo)
 app.command("talk")(talk)
 app.command("daemon")(daemon)
 app.command("check-config")(check_config)
+app.command("providers")(providers)
 app.command("audio-service")(audio_service)
 app.command("explore")(explore)
 app.command("diagram")(diagram)

@@ -16,15 +16,8 @@ from ..daemon import DaemonOutcome, run_daemon
 from ..history import HistoryError
 from ..view import LiveView, TimelineView, Watching
 from .logs import log_to_stderr
-from .output import FAILED, REFUSED, STOPPED, PatientConsole, fail
-
-
-def refuse(config: Path, refused: ConfigurationRefused) -> None:
-    """One line for each problem; the command ends with 2."""
-    *others, last = refused.problems
-    for problem in others:
-        typer.echo(f"voicechart: {config}: {problem}", err=True)
-    fail(f"{config}: {last}", REFUSED)
+from .output import FAILED, STOPPED, PatientConsole, fail
+from .refusing import refuse_configuration
 
 
 def run_and_report(config: Path, *, show: bool) -> None:
@@ -33,8 +26,7 @@ def run_and_report(config: Path, *, show: bool) -> None:
     try:
         outcome = anyio.run(_run, config, load_configuration(config), show)
     except ConfigurationRefused as refused:
-        refuse(config, refused)
-        return
+        refuse_configuration(config, refused)
     except (PortError, HistoryError) as failure:
         fail(str(failure), FAILED)
     if outcome.closed.error is not None:

@@ -3,7 +3,8 @@
 Nothing is loaded here. What is not installed is found out before anybody speaks, and nothing stands in for it silently.
 """
 
-from .assembly import CascadeParts, Composition, compose, make_cascade
+from .abilities import Ability, abilities_of, playback_abilities
+from .assembly import CascadeParts, Composition, compose, make_cascade, make_parts, require_telemetry
 from .collecting import CollectingRecognizer, CollectingResponder, CollectingSynthesizer
 from .device import BoardDevice
 from .parts import (
@@ -15,21 +16,29 @@ from .parts import (
     make_voice_activity,
     system_prompt_of,
 )
+from .tools import OfferedTools, make_tools
 
 __all__ = [
+    "Ability",
     "BoardDevice",
     "CascadeParts",
     "CollectingRecognizer",
     "CollectingResponder",
     "CollectingSynthesizer",
     "Composition",
+    "OfferedTools",
     "Part",
+    "abilities_of",
     "compose",
     "make_cascade",
+    "make_parts",
     "make_recognizer",
     "make_responder",
     "make_synthesizer",
+    "make_tools",
     "make_voice",
     "make_voice_activity",
+    "playback_abilities",
+    "require_telemetry",
     "system_prompt_of",
 ]

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import cast
 
 from ...audio.voice_activity import SpeechProbability
 from ...engines import CascadePorts, History, MemoryHistory
+from ...engines.background import BackgroundTasks
 from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.reports import PortError
 from ...engines.turn_authorities import lacking_authority
 from ...statecharts.capabilities import Capabilities, StreamingPolicy
 from ..configuration import Configuration, ConfigurationRefused, Problem, chosen
+from ..providers.declaration import Prepared
 from ..providers.registry import Role
 from .collecting import CollectingRecognizer, CollectingResponder, CollectingSynthesizer
 from .device import BoardDevice
 from .packages import require
-from .parts import Part, make_recognizer, make_responder, make_synthesizer, make_voice_activity, system_prompt_of
+from .parts import (
+    Part,
+    make_part,
+    make_recognizer,
+    make_responder,
+    make_synthesizer,
+    make_voice_activity,
+    system_prompt_of,
+)
+from .tools import OfferedTools, make_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,8 @@ class Composition:
 
     ports: CascadePorts
     parts: CascadeParts
+    tools: OfferedTools = field(default_factory=OfferedTools)
+    """Its servers are reached inside `tools.serving()` only."""
 
     @property
     def recognizer(self) -> str:
@@ -64,12 +78,17 @@ class Composition:
 
 
 def compose(
-    configuration: Configuration, environment: Mapping[str, str], *, history: History | None = None
+    configuration: Configuration,
+    environment: Mapping[str, str],
+    *,
+    history: History | None = None,
+    tasks: BackgroundTasks | None = None,
 ) -> Composition:
     """Build every port; nothing is loaded or connected yet. Raises `ConfigurationRefused`."""
-    if configuration.telemetry.enabled:
-        require("telemetry.enabled", "telemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    require_telemetry(configuration)
     parts = make_cascade(configuration, environment)
+    calls_tools = parts.responder.port.capabilities.tool_calls
+    tools = make_tools(configuration, environment).for_a_model(calls_tools=calls_tools)
     ports = CascadePorts(
         device=BoardDevice(configuration.audio.endpoint.path),
         recognizer=parts.recognizer.port,
@@ -77,15 +96,35 @@ def compose(
         synthesizer=parts.synthesizer.port,
         voice_activity=parts.voice_activity,
         history=history or MemoryHistory(),
+        tools=tools.tools,
+        tasks=tasks,
         system_prompt=parts.system_prompt,
         context=configuration.context,
         voice_activity_settings=configuration.voice_activity,
     )
-    return Composition(ports, parts)
+    return Composition(ports, parts, tools)
+
+
+def require_telemetry(configuration: Configuration) -> None:
+    """Raises `ConfigurationRefused` when it is wanted and not installed."""
+    if configuration.telemetry.enabled:
+        require("telemetry.enabled", "telemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+
+
+def make_parts(configuration: Configuration, environment: Mapping[str, str]) -> tuple[Part[Prepared], ...]:
+    """Who takes part, neither loaded nor connected: a cascade of three, or one native realtime model.
+
+    Raises `ConfigurationRefused`.
+    """
+    if configuration.realtime is not None:
+        return (make_part(chosen(configuration, Role.REALTIME), environment),)
+    return cast("tuple[Part[Prepared], ...]", make_cascade(configuration, environment).all)
 
 
 def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -> CascadeParts:
     """Everything but the device and the history. Raises `ConfigurationRefused`."""
+    if configuration.realtime is not None:
+        raise ConfigurationRefused(Problem("realtime", "this is held by recogniser, responder and voice: leave it out"))
     recognizer = make_recognizer(chosen(configuration, Role.RECOGNIZER), environment)
     responder = make_responder(chosen(configuration, Role.RESPONDER), environment)
     synthesizer = make_synthesizer(chosen(configuration, Role.SYNTHESIZER), environment)

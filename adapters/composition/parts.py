@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 
 from ...audio.voice_activity import SpeechProbability
 from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.reports import PortError
 from ..configuration import Choice, ConfigurationRefused, Problem
+from ..configuration.choices import KEYS
 from ..local import SileroProbability
-from ..providers.declaration import Prepared, ProviderSettings, SecretMissing, Secrets
+from ..providers.declaration import Offered, Prepared, ProviderSettings, SecretMissing, Secrets
 from ..providers.registry import Role, provider_of
 from .packages import require
 
+CHOSEN_BY = {role: key for role, (key, _) in KEYS.items()}
+
 P = TypeVar("P")
+
+
+class _Capable(Protocol):
+    """Every port of a provider tells what it can do."""
+
+    @property
+    def capabilities(self) -> Offered: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,13 @@ class Part(Generic[P]):
     path: str
     """Where in the configuration its settings stand."""
     kind: str
+    offered: Offered
+    """What the provider's port can do, whatever is made of it."""
+
+    @property
+    def key(self) -> str:
+        """Where the configuration chooses it: "voice"."""
+        return CHOSEN_BY[self.role]
 
     def over(self, wrap: Callable[[P], P]) -> Part[P]:
         """The same part, its port seen through another one."""
@@ -49,7 +66,11 @@ def make_part(choice: Choice, environment: Mapping[str, str]) -> Part[Prepared]:
         raise ConfigurationRefused(Problem(f"{path}.{missing.key}", str(missing))) from None
     except PortError as refused:
         raise ConfigurationRefused(Problem(path, refused.error.message)) from refused
-    return Part(choice.role, port, provider.describe(settings), path, settings.kind)
+    return Part(choice.role, port, provider.describe(settings), path, settings.kind, _offered(port))
+
+
+def _offered(port: Prepared) -> Offered:
+    return cast("_Capable", port).capabilities
 
 
 def make_recognizer(choice: Choice, environment: Mapping[str, str]) -> Part[Recognizer]:

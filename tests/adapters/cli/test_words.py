@@ -31,6 +31,7 @@ COMMANDS = {
     "talk": "--barge-in-at",
     "daemon": "SIGUSR1",
     "check-config": "Secrets are never printed",
+    "providers": "the reason of every degradation",
     "audio-service": "--speaker-wav",
 }
 HEAVY = ("anyio", "ctranslate2", "httpx", "numpy", "pydantic", "rich.live", "soxr", "statemachine")
