@@ -14,15 +14,14 @@ from typing import Any
 import anyio
 import httpx
 
-from ...engines import Session, TextEngine, TextPorts
+from ...engines import Session, TextPorts
 from ...engines.ports import GenerationRequest
 from ...engines.reports import GenerationReport
 from ...engines.testing import Script, ScriptedResponder, says
-from ...statecharts import Conversation, Policies, SeededIds
-from ..web.conversations import Conversations, Watching, new_session_epoch
+from ...statecharts import Policies
+from ..web.conversations import Conversations
+from ..web.hosting import hosting, text_session
 from ..web.options import WebOptions
-from ..web.pacing import Pacer
-from ..web.serving import serving
 
 STORY = "Once upon a time there was a clock. It told the time to nobody. One day somebody asked it. And it was glad."
 Json = dict[str, Any]
@@ -109,12 +108,6 @@ async def eventually(holds: Callable[[], bool]) -> None:
             await anyio.sleep(0.005)
 
 
-def text_session(name: str, responder: ScriptedResponder, policies: Policies | None = None) -> Session:
-    """A conversation in writing, as a server begins one."""
-    conversation = Conversation(name, policies=policies, ids=SeededIds(name), session_epoch=new_session_epoch())
-    return Session(conversation, TextEngine(TextPorts(responder, is_shared=True)))
-
-
 @asynccontextmanager
 async def site(
     answers: Answers = echoes,
@@ -126,24 +119,23 @@ async def site(
     """A server with a foreground conversation in writing, called "front"."""
     options = options or WebOptions(port=0)
     responder = ScriptedResponder(answers=answers)
-    pacer = Pacer(options.pace)
-    conversations = Conversations(
-        lambda name: text_session(name, responder, policies),
-        watching=Watching(options.observers_see, options.hub, pacer.mark, options.text_shown),
-        limits=options.conversations,
-    )
-    session = text_session("front", responder, policies)
-    front = conversations.host(session, "text")
+    ports = TextPorts(responder, is_shared=True)
+    session = text_session("front", ports, policies or Policies())
+    over = anyio.Event()
 
     async def hold() -> None:
         await session.run()
-        front.end()
+        over.set()
 
-    async with anyio.create_task_group() as tasks:
+    def open_text(name: str) -> Session:
+        return text_session(name, ports, policies or Policies())
+
+    async with (
+        anyio.create_task_group() as tasks,
+        hosting(session, "text", options, open_text) as server,
+        httpx.AsyncClient(base_url=server.address, headers=headers, timeout=20) as client,
+    ):
         tasks.start_soon(hold)
-        async with (
-            serving(conversations, pacer, options) as server,
-            httpx.AsyncClient(base_url=server.address, headers=headers, timeout=20) as client,
-        ):
-            yield Site(server.address, client, conversations, responder)
-            session.close("stopped")
+        yield Site(server.address, client, server.conversations, responder)
+        session.close("stopped")
+        await over.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import anyio
 
@@ -19,6 +20,8 @@ from .observing import Batch, Observer
 from .wire import WireEvent
 
 ACCEPT_TIMEOUT_S = 5.0
+OnDisconnect = Literal["cancel", "continue"]
+"""What becomes of a run whose connection goes."""
 
 
 class ChatRefused(Exception):

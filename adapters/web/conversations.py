@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from ...engines import Session
 from ...engines.port_calls import leaves_of, origin_of
 from ...engines.public_events import Visibility
+from ...statecharts.actions import Action, Release
 from .hub import DEFAULT_SEES, EventHub, HubLimits
 from .observing import Observer
 from .runs import Runs
@@ -79,6 +80,7 @@ class Hosted:
         session.public.listen(self.runs.note)
         self.requests = 0
         """Owners that are being answered."""
+        session.watch(self._note)
         self.last_used_ns = time.monotonic_ns()
 
     @property
@@ -96,8 +98,12 @@ class Hosted:
         """Somebody used it."""
         self.last_used_ns = time.monotonic_ns()
 
+    def _note(self, action: Action) -> None:
+        if isinstance(action, Release):
+            self.end()
+
     def end(self) -> None:
-        """Its session has ended: whoever watches gets the rest, and then the end."""
+        """Its session has ended: whoever watches gets the rest, and then the end. Called at `Release` by itself."""
         self.hub.end()
         self.trace.end()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...engines.public_events import Visibility
+from .chatting import OnDisconnect
 from .conversations import ConversationLimits
 from .hub import DEFAULT_SEES, HubLimits
 from .pacing import Pace
-from .streams import OnDisconnect
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class WebOptions:
     on_owner_disconnect: OnDisconnect = "cancel"
     show_chart: bool = True
     """Serve the chart's trace, redacted."""
-    text_shown: bool = False
-    """In traces: what was said as it is."""
+    chart_text_shown: bool = False
+    """In the trace: what was said as it is."""
     max_observers: int = 256
     requests_per_minute: int = 240
     burst: int = 60

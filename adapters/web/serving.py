@@ -35,10 +35,10 @@ class _Server(uvicorn.Server):
 class WebServer:
     """A running server."""
 
-    def __init__(self, address: str, port: int) -> None:
+    def __init__(self, address: str, conversations: Conversations) -> None:
         self.address = address
         """Where it is found, e.g. "http://127.0.0.1:8420"."""
-        self.port = port
+        self.conversations = conversations
 
 
 @asynccontextmanager
@@ -82,7 +82,7 @@ async def serving(conversations: Conversations, pacer: Pacer, options: WebOption
 
             tasks.start_soon(serve, name="web server")
             try:
-                yield WebServer(_address(options.host, port), port)
+                yield WebServer(_address(options.host, port), conversations)
             except Exception as error:
                 failure = error
             with anyio.CancelScope(shield=True), anyio.move_on_after(options.shutdown_s + 2):

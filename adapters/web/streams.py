@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from typing import Literal
 
 import anyio
 from starlette.types import Receive, Scope, Send
 
-from .chatting import Chat, ChatRefused, chatting
+from .chatting import Chat, ChatRefused, OnDisconnect, chatting
 from .conversations import Hosted
 from .cursors import Cursor
 from .errors import ApiError
 from .observing import Observer
 
 RETRY_MS = 2_000
-OnDisconnect = Literal["cancel", "continue"]
 
 
 class Stalled(Exception):
