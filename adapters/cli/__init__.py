@@ -18,6 +18,7 @@ from .diagram import diagram
 from .explore import explore
 from .history import history_app
 from .providers import providers
+from .serve import serve
 from .talk import talk
 from .trace import trace_app
 
@@ -51,6 +52,7 @@ def main(
 app.command("demo")(demo)
 app.command("talk")(talk)
 app.command("daemon")(daemon)
+app.command("serve")(serve)
 app.command("check-config")(check_config)
 app.command("providers")(providers)
 app.command("audio-service")(audio_service)
