@@ -80,11 +80,12 @@ class BackgroundTasks:
         store: TaskStore | None = None,
         *,
         limits: TaskLimits | None = None,
-        notify: Callable[[str], None] | None = None,
+        notify: Callable[[str], object] | None = None,
     ) -> None:
         self._store = store or MemoryTaskStore()
         self._limits = limits or TaskLimits()
-        self._notify = notify
+        self.notify = notify
+        """May be set later: a session is made after its tasks."""
         self._open: dict[str, _OpenTask] = {}
         self._untold: dict[str, TaskRecord] = {}
         self._desk: Desk | None = None
@@ -222,17 +223,15 @@ class BackgroundTasks:
         self._untold[task.record.task_id] = task.record
         self._remember(task.record)
         announce = task.tool.announce if task.tool is not None else None
-        if self._notify is not None and announce is not None and state is TaskState.COMPLETED:
-            self._announce(announce, output, self._notify)
+        if self.notify is not None and announce is not None and state is TaskState.COMPLETED:
+            self._announce(announce, output, self.notify)
         self._admit()
 
-    def _announce(self, announce: Callable[[str], str], output: str, notify: Callable[[str], None]) -> None:
+    def _announce(self, announce: Callable[[str], str], output: str, notify: Callable[[str], object]) -> None:
         try:
-            words = announce(output)
+            notify(announce(output))
         except Exception as failure:
-            logger.error("a tool has no words for its own result: %s", origin_of(failure))
-            return
-        notify(words)
+            logger.error("a finished background task could not be told to the user: %s", origin_of(failure))
 
     # -- the chart, the store, the public --------------------------------------------------------------------------
 

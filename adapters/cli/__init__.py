@@ -17,9 +17,11 @@ from .demo import demo
 from .diagram import diagram
 from .explore import explore
 from .history import history_app
+from .mcp import mcp_app
 from .providers import providers
 from .serve import serve
 from .talk import talk
+from .tasks import tasks_app
 from .trace import trace_app
 
 __all__ = ["app"]
@@ -60,3 +62,5 @@ app.command("explore")(explore)
 app.command("diagram")(diagram)
 app.add_typer(trace_app, name="trace")
 app.add_typer(history_app, name="history")
+app.add_typer(tasks_app, name="tasks")
+app.add_typer(mcp_app, name="mcp")

@@ -23,7 +23,7 @@ _PRIVATE = 0o600
 
 def run_show(name: str | None, history: Path | None, config: Path | None, last: int | None, *, as_json: bool) -> None:
     """Show one conversation."""
-    with _opened(history, config, as_json=as_json) as (store, configured):
+    with opened(history, config, as_json=as_json) as (store, configured):
         summary = _chosen(store, name, configured, as_json=as_json)
         stored = store.stored(summary.conversation_id, last)
     if as_json:
@@ -37,7 +37,7 @@ def run_show(name: str | None, history: Path | None, config: Path | None, last: 
 
 def run_list(history: Path | None, config: Path | None, *, as_json: bool) -> None:
     """List the conversations."""
-    with _opened(history, config, as_json=as_json) as (store, _):
+    with opened(history, config, as_json=as_json) as (store, _):
         summaries = store.conversations()
         path = store.path
     if as_json:
@@ -48,7 +48,7 @@ def run_list(history: Path | None, config: Path | None, *, as_json: bool) -> Non
 
 def run_export(name: str | None, history: Path | None, config: Path | None, output: Path | None) -> None:
     """Write JSON Lines."""
-    with _opened(history, config) as (store, _):
+    with opened(history, config) as (store, _):
         chosen = store.conversations() if name is None else (_chosen(store, name, None),)
         lines = [
             line.model_dump_json()
@@ -68,7 +68,7 @@ def run_export(name: str | None, history: Path | None, config: Path | None, outp
 def run_prune(age: timedelta, history: Path | None, config: Path | None, *, dry_run: bool, as_json: bool) -> None:
     """Forget what is older than `age`."""
     before = datetime.now(UTC) - age
-    with _opened(history, config, as_json=as_json) as (store, _):
+    with opened(history, config, as_json=as_json) as (store, _):
         pruned = prune(store, before, dry_run=dry_run)
     if as_json:
         print_json(
@@ -90,7 +90,7 @@ def run_prune(age: timedelta, history: Path | None, config: Path | None, *, dry_
 
 
 @contextmanager
-def _opened(
+def opened(
     history: Path | None, config: Path | None, *, as_json: bool = False
 ) -> Generator[tuple[HistoryStore, str | None]]:
     """The history file and the configuration's conversation; ends the command when there is none, or it refuses."""

@@ -81,6 +81,9 @@ def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
     if telemetry.content and telemetry.endpoint is not None and not _is_private(telemetry.endpoint):
         message = "what people say would travel unencrypted: use https, or leave content out"
         found.append(Problem("telemetry.content", message))
+    if configuration.mcp and configuration.tools.lock is None:
+        message = 'the approved definitions of mcp servers need a file: lock = "mcp.lock.json"'
+        found.append(Problem("tools.lock", message))
     return tuple(found)
 
 

@@ -32,6 +32,7 @@ from ..providers.responders.companion import CompanionSettings
 from ..providers.synthesizers.auto import AutomaticVoice
 from ..tracing import TraceLimits
 from .records import ModelRecord, RecognizerChoice, RecordName, ResponderChoice, VoiceChoice, VoiceRecord
+from .tool_settings import McpServerSettings, ServerName, ToolSettings
 from .web_settings import WebSettings
 
 
@@ -131,6 +132,9 @@ class Configuration(Settings):
     trace: TraceSettings | None = None
     telemetry: TelemetrySettings = TelemetrySettings()
     web: WebSettings = WebSettings()
+    tools: ToolSettings = ToolSettings()
+    mcp: dict[ServerName, McpServerSettings] = {}
+    """Tool servers by name."""
     checks: Literal["on", "off"] = "off"
     """Check every invariant of the chart after each macrostep, and report what breaks."""
 

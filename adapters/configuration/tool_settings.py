@@ -66,7 +66,7 @@ class ToolSettings(_Settings):
 
     modules: tuple[Place, ...] = ()
     """Tools that Python modules define, e.g. "kitchen.tools:TOOLS"; the modules are imported."""
-    lock: FilePath = Path("mcp.lock.json")
+    lock: FilePath | None = None
     """The approved definitions of the tools of MCP servers; `voicechart mcp pin` writes it."""
     hold: HoldSettings = HoldSettings()
     hold_for: dict[ToolName, HoldSettings] = {}

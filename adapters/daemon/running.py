@@ -21,6 +21,7 @@ from typing import Any
 import anyio
 
 from ...engines import CascadeEngine, Closed, Session
+from ...engines.background import BackgroundTasks, TaskLimits
 from ...engines.live_checks import CheckFailed, LiveChecks
 from ...statecharts import Conversation, SeededIds
 from ...statecharts.facts import ButtonPressed
@@ -29,6 +30,7 @@ from ..configuration import Configuration
 from ..history import HistoryStore, SqliteHistory, conversation_after
 from ..stopping import Stop, stop_on_signals
 from ..telemetry import open_telemetry
+from ..tools import SqliteTasks
 from ..tracing import TraceRecorder, TraceWriteError
 from ..view.turn_figures import figures_line
 from ..watched_session import Watch, run_watched
@@ -63,13 +65,19 @@ async def run_daemon(
     `PortError` when a port cannot be released.
     """
     with _history(configuration) as history:
-        composition = compose(configuration, environment, history=history)
+        tasks = _tasks(configuration, history)
+        composition = compose(configuration, environment, history=history, tasks=tasks)
         conversation = _conversation(configuration, history)
         session = Session(conversation, CascadeEngine(composition.ports))
         session.watch(write_down)
+        tasks.notify = session.say
         checks = LiveChecks(conversation, _check_failed) if configuration.checks == "on" else None
         _announce(configuration, composition)
-        async with stop_on_signals(lambda: session.close("stopped")) as stop, _telemetry(configuration) as exporting:
+        async with (
+            stop_on_signals(lambda: session.close("stopped")) as stop,
+            _telemetry(configuration) as exporting,
+            composition.tools.serving(),
+        ):
             recorder = _recorder(configuration, conversation)
             reload = partial(read_anew_on_signal, configuration, read_anew) if read_anew is not None else None
             await _run(session, recorder, (watch, exporting), reload, recording=_records(configuration))
@@ -80,6 +88,14 @@ async def run_daemon(
                 "checks: %d broken, %.0f µs a macrostep, %d macrosteps", checks.broken, cost.mean_us, cost.steps
             )
     return DaemonOutcome(session.closed or Closed("cancelled"), stop)
+
+
+def _tasks(configuration: Configuration, history: SqliteHistory | None) -> BackgroundTasks:
+    """What goes on in the background; it survives a restart where there is a history to keep it in."""
+    settings = configuration.tools.tasks
+    limits = TaskLimits(settings.open_tasks, settings.running_tasks, settings.run_ms)
+    store = None if history is None else SqliteTasks(history.store, history.start.conversation_id)
+    return BackgroundTasks(store, limits=limits)
 
 
 @contextmanager

@@ -68,6 +68,11 @@ class SqliteHistory:
         self.start = self._begin()
         store.serve_conversation(PATIENCE_MS)
 
+    @property
+    def store(self) -> HistoryStore:
+        """The file."""
+        return self._store
+
     def store_turn(self, turn: UserTurn) -> None:
         """Committed when it returns."""
         self._write(turn.turn_id, turn)
