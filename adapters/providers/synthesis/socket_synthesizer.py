@@ -6,6 +6,7 @@ import binascii
 import math
 from base64 import b64decode
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from ....audio.formats import AudioFormat
 from ....engines.ports import SpeechUnit, SynthesisRequest
 from ....engines.reports import PortError, SynthesisReport, Word
 from ....statecharts.capabilities import SynthesizerCapabilities
+from ..closings import SocketClosed
 from ..provider_socket import JsonObject, ProviderSocket
 from .reply import SpeechLimits, SpokenReply
 from .track import SYNTHESIS, SpokenTrack
@@ -211,6 +213,8 @@ class _Speech:
                 unit = await reply.next_unit()
                 if unit is not None:
                     self._begin(unit, reply.limits.silence_s)
+        except SocketClosed:
+            return  # whoever listens reads what was said before the end, and why it ended
         except PortError as failure:
             self._failure = failure
             self._silence.cancel()
@@ -224,7 +228,8 @@ class _Speech:
         reports: list[SynthesisReport] = []
         match heard:
             case Answer(messages):
-                await self._send(messages)
+                with suppress(SocketClosed):  # what was said before the end is still to be read
+                    await self._send(messages)
                 return
             case UnitWords(unit_index, words):
                 self._track.add_words(unit_index, words)
