@@ -59,6 +59,8 @@ class ClientStatistics:
     """Those that had left before and were dropped at the service's gate."""
     peak_queued_ms: float = 0.0
     """The most of one stream that was written and not yet known to be submitted to the device."""
+    peak_queued_bytes: int = 0
+    """The same in bytes."""
 
 
 @dataclass(slots=True)
@@ -212,8 +214,9 @@ class BoardSpeaker:
                 f"stream {stream_id} goes on at sample {stream.written} in {stream.format} until it is finished",
             )
         stream.written = piece.end_sample
-        queued_ms = stream.format.duration_ms(stream.written - stream.submitted)
-        self.statistics.peak_queued_ms = max(self.statistics.peak_queued_ms, queued_ms)
+        statistics, queued = self.statistics, stream.written - stream.submitted
+        statistics.peak_queued_ms = max(statistics.peak_queued_ms, stream.format.duration_ms(queued))
+        statistics.peak_queued_bytes = max(statistics.peak_queued_bytes, stream.format.bytes_for(queued))
         self._lane.append(PlaybackAudio(stream_id, output_epoch, piece.start_sample, piece.data))
         self._link.media_ready()
 

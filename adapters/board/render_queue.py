@@ -46,6 +46,8 @@ class RenderStatistics:
     underruns: int = 0
     peak_queued_ms: float = 0.0
     """The most of one stream that was accepted and not yet heard."""
+    peak_queued_bytes: int = 0
+    """The same in bytes, in the format of the stream."""
 
 
 class RenderQueue:
@@ -115,8 +117,9 @@ class RenderQueue:
                     "wrong_epoch", f"stream {stream_id} is of epoch {stream.output_epoch}, not {output_epoch}"
                 )
             stream.append(frame)
-            queued_ms = stream.format.duration_ms(stream.unplayed_samples)
-            self.statistics.peak_queued_ms = max(self.statistics.peak_queued_ms, queued_ms)
+            statistics, unplayed = self.statistics, stream.unplayed_samples
+            statistics.peak_queued_ms = max(statistics.peak_queued_ms, stream.format.duration_ms(unplayed))
+            statistics.peak_queued_bytes = max(statistics.peak_queued_bytes, stream.format.bytes_for(unplayed))
             return WriteOutcome.ACCEPTED
 
     def drop_if_stale(self, output_epoch: int) -> bool:

@@ -1,0 +1,75 @@
+"""The soak runs, finds nothing that grows, and would find what does."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "soak.py"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_five_simulated_minutes_hold_no_more_at_their_end_than_at_their_beginning() -> None:
+    command = [sys.executable, str(SCRIPT), "--json", "--minutes", "5"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=110).stdout
+    found = json.loads(printed)
+    assert found["sound"]
+    assert found["problems"] == []
+    first, last = found["first"], found["last"]
+    assert last["minute"] >= 5.0 > first["minute"]
+    assert last["turns"] == found["turns"] >= 30
+    assert last["history_rows"] == 2 * found["turns"]
+    for counted in ("tasks", "threads", "descriptors", "timers"):
+        assert last[counted] <= first[counted]
+    assert found["interrupted"] >= 3
+    assert found["unanswered"] == 0
+    assert 0 < found["queue_peak_ms"] <= 1_000
+    assert found["queue_peak_bytes"] <= 32_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_a_run_that_is_stopped_ends_with_the_figures_so_far() -> None:
+    command = [sys.executable, str(SCRIPT), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        while "minute   2" not in (line := run.stderr.readline()):
+            assert line, "it ended by itself"
+        run.send_signal(signal.SIGINT)
+        printed, _ = run.communicate(timeout=60)
+    found = json.loads(printed)
+    assert found["turns"] >= 10
+    assert found["last"]["minute"] >= 2
+    assert run.returncode == 0
+
+
+@pytest.fixture
+def soak(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401 - a script
+    monkeypatch.setattr(sys, "path", [str(SCRIPT.parent), *sys.path])
+    return importlib.import_module("soak")
+
+
+def test_what_grows_is_named(soak: Any) -> None:  # noqa: ANN401 - a script
+    calm = soak.Figures(0.0, 1, 80.0, 10, 3, 16, 0, 2)
+    later = replace(calm, minute=60.0, turns=600, history_rows=1_200)
+    notes = soak.Notes([calm, replace(calm, minute=20.0), later], 600, turns=600, deliveries={"delivered": 600})
+    assert soak.problems_of(notes) == []
+
+    grown = replace(later, rss_mib=84.1, tasks=11, threads=4, descriptors=17, timers=1)
+    assert soak.problems_of(replace(notes, figures=[calm, grown, grown])) == []
+    problems = soak.problems_of(replace(notes, figures=[calm, replace(calm, minute=20.0), grown]))
+    assert [problem.split()[0] for problem in problems] == ["tasks", "threads", "descriptors", "timers", "rss_mib"]
+    assert soak.problems_of(replace(notes, queue_peak_ms=1_000.5)) == ["1000 ms of audio were queued at once"]
+    assert soak.problems_of(replace(notes, unanswered=1)) == ["1 of 600 questions were not answered"]
+    assert soak.problems_of(replace(notes, turns=601)) == ["601 turns have 600 delivery records"]
+    assert soak.problems_of(replace(notes, closed="inbox_full")) == ["it ended by itself: inbox_full"]
+    assert soak.problems_of(replace(notes, figures=[calm])) == ["too short: there are no two figures to compare"]
