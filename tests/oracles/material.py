@@ -49,7 +49,7 @@ def each_golden(provider: str) -> pytest.MarkDecorator:
 def judge(fixture: WireFixture, judged_by: Callable[[WireEvent], object]) -> None:
     """Every event passes, or is refused where the fixture says that it deviates. `judged_by` raises `Refused`."""
     for place, event in enumerate(fixture.events):
-        where = f"event {place}, {event.text[:200]}"
+        where = f"event {place}, {event.content[:200]!r}"
         try:
             judged_by(event)
         except Refused as refusal:
