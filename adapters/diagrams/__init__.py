@@ -1,7 +1,7 @@
 """Lifecycle diagrams, drawn from the declared charts: dot and Mermaid text; SVG and PNG through a layout program."""
 
 from .barge_in import barge_in_rows
-from .checked_in import Drawing, draw_all, drawings, outdated
+from .checked_in import Drawing, draw_all, draw_live, drawings, is_live_outdated, outdated
 from .differences import DifferenceError, declared_at, declared_now, differences
 from .dot import dot_text
 from .layout import LayoutError, lay_out
@@ -20,7 +20,9 @@ __all__ = [
     "differences",
     "dot_text",
     "draw_all",
+    "draw_live",
     "drawings",
+    "is_live_outdated",
     "lay_out",
     "leaves_named",
     "mermaid_text",

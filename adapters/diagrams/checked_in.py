@@ -22,6 +22,7 @@ class Drawing:
     chart: str
     region: str | None = None
     overview: bool = False
+    identified: bool = False
 
     @property
     def picture(self) -> Picture:
@@ -32,7 +33,7 @@ class Drawing:
     @property
     def dot(self) -> str:
         """What it is drawn from."""
-        return dot_text(self.picture, overview=self.overview)
+        return dot_text(self.picture, overview=self.overview, identified=self.identified)
 
     @property
     def mermaid(self) -> str:
@@ -62,6 +63,21 @@ def draw_all(folder: Path) -> tuple[Path, ...]:
     for path, content in files.items():
         path.write_bytes(content)
     return tuple(files)
+
+
+LIVE = Drawing("chart", "conversation", overview=True, identified=True)
+"""What the page of the web interface shows alive; it is shipped with the package."""
+
+
+def draw_live(path: Path) -> Path:
+    """Draw it into that file. Raises `LayoutError`, `OSError`."""
+    path.write_bytes(lay_out(LIVE.dot, "svg", LIVE.picture.title, reproducible=True))
+    return path
+
+
+def is_live_outdated(svg: bytes) -> bool:
+    """Whether this file shows another chart than the one there is."""
+    return source_of(svg.decode("utf-8", "replace")) != digest_of(LIVE.dot)
 
 
 def outdated(folder: Path) -> tuple[str, ...]:

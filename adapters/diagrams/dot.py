@@ -23,8 +23,11 @@ _COLUMNS = 2
 """Of regions, in an overview."""
 
 
-def dot_text(picture: Picture, *, overview: bool = False) -> str:
-    """The picture as dot text. The same chart always gives the same text."""
+def dot_text(picture: Picture, *, overview: bool = False, identified: bool = False) -> str:
+    """The picture as dot text. The same chart always gives the same text.
+
+    `identified`: in an SVG every state has the id `state_<id>`, and what belongs to a line has the class `row_<row>`.
+    """
     spacing, size = ("nodesep=0.1 ranksep=0.14", 9) if overview else ("nodesep=0.25 ranksep=0.3", 10)
     lines = [
         f'digraph "{picture.name}" {{',
@@ -40,7 +43,9 @@ def dot_text(picture: Picture, *, overview: bool = False) -> str:
         title = f"<B>{escape(picture.title)}</B>"
         style = f'style=rounded color="{FRAME.line}" margin=8 fontsize={size + 3}'
         lines.append(f"  subgraph cluster_frame {{ label=<{title}> labelloc=t labeljust=c {style}")
-    regions = [_DotRegion(picture, region, overview=overview, size=size) for region in picture.regions]
+    regions = [
+        _DotRegion(picture, region, overview=overview, size=size, identified=identified) for region in picture.regions
+    ]
     for region in regions:
         lines += region.text()
     if overview:
@@ -53,14 +58,16 @@ def dot_text(picture: Picture, *, overview: bool = False) -> str:
 class _DotRegion:
     """Writes one region. `size`: of the letters, in points."""
 
-    def __init__(self, picture: Picture, region: Region, *, overview: bool, size: int) -> None:
+    def __init__(self, picture: Picture, region: Region, *, overview: bool, size: int, identified: bool) -> None:
         self._picture = picture
         self._region = region
         self._overview = overview
         self._size = size
+        self._identified = identified
         self._labels = DotLabels(picture, overview=overview)
         self._shared = {} if overview else _shared_lines(region)
-        self._arrows = DotArrows(picture, region, self._labels, frozenset(filter(self._has_note, _ids(region))))
+        noted = frozenset(filter(self._has_note, _ids(region)))
+        self._arrows = DotArrows(picture, region, self._labels, noted, identified=identified)
         self.top = f"start_{region.region_id}"
         """The topmost node of the region."""
 
@@ -72,7 +79,8 @@ class _DotRegion:
     def text(self) -> Iterator[str]:
         region = self._region
         style = f'style="rounded,filled" color="{REGION.line}" fillcolor="{REGION.fill}" margin=10'
-        yield f"  subgraph cluster_{region.region_id} {{ {self._title(region.name, 2)} {style}"
+        head = f"{self._id(region.region_id)}{self._title(region.name, 2)}"
+        yield f"  subgraph cluster_{region.region_id} {{ {head} {style}"
         yield from self._children(region.states[0])
         for number, (sources, lines) in enumerate(self._shared.items()):
             names = " and ".join(escape(region.state(source).name) for source in sources)
@@ -94,15 +102,18 @@ class _DotRegion:
             if child.children:
                 yield from self._compound(child)
             else:
-                yield f"    {child.state_id} [label=<{self._state(child)}>]"
+                yield f"    {child.state_id} [{self._id(child.state_id)}label=<{self._state(child)}>]"
         yield from self._arrows.within(parent.state_id)
 
     def _compound(self, state: DeclaredState) -> Iterator[str]:
         ink = ACTIVE if any(child in self._picture.marks.active for child in state.children) else COMPOUND
         style = f'style="rounded,filled" color="{ink.line}" fillcolor="{COMPOUND.fill}" margin=8'
-        yield f"    subgraph cluster_{state.state_id} {{ {self._title(state.name, 1)} {style}"
+        yield f"    subgraph cluster_{state.state_id} {{ {self._id(state.state_id)}{self._title(state.name, 1)} {style}"
         yield from self._children(state)
         yield "    }"
+
+    def _id(self, state_id: str) -> str:
+        return f'id="state_{state_id}" ' if self._identified else ""
 
     def _state(self, state: DeclaredState) -> str:
         ink, border = (ACTIVE, 2) if state.state_id in self._picture.marks.active else (PLAIN, 1)

@@ -25,11 +25,14 @@ class _End:
 class DotArrows:
     """Writes the arrows of one region. `noted`: the compounds with a note inside, where their arrows end."""
 
-    def __init__(self, picture: Picture, region: Region, labels: DotLabels, noted: Set[str]) -> None:
+    def __init__(
+        self, picture: Picture, region: Region, labels: DotLabels, noted: Set[str], *, identified: bool = False
+    ) -> None:
         self._picture = picture
         self._region = region
         self._words = labels
         self._noted = noted
+        self._identified = identified
         self._order = {state.state_id: place for place, state in enumerate(region.states)}
 
     @property
@@ -53,7 +56,8 @@ class DotArrows:
         ink = ink_of_arrow(self._picture, arrow)
         ground = REGION if self._region.home_of(arrow) == self._region.region_id else COMPOUND
         yield (
-            f'    {label} [label=<<TABLE BORDER="{int(ink is not PLAIN)}" CELLBORDER="0" CELLSPACING="0" '
+            f"    {label} [{self._class(arrow)}"
+            f'label=<<TABLE BORDER="{int(ink is not PLAIN)}" CELLBORDER="0" CELLSPACING="0" '
             f'CELLPADDING="2" COLOR="{ink.line}" BGCOLOR="{ground.fill}">'
             f"{self._words.cells(arrow)}</TABLE>>]"
         )
@@ -61,9 +65,19 @@ class DotArrows:
         upwards = len(later) == len(arrow.sources)
         for source in arrow.sources:
             rank = {} if upwards or source not in later else {"constraint": "false"}
-            style = _style(ink_of_arrow(self._picture, arrow.of(source)))
+            style = _style(ink_of_arrow(self._picture, arrow.of(source))) | self._classes(arrow.of(source))
             yield _edge(self._exit_of(source, arrow.target), _End(label), upwards, arrowed=False, **style, **rank)
-        yield _edge(_End(label), self._entry_of(arrow.target), upwards, arrowed=True, **_style(ink))
+        yield _edge(
+            _End(label), self._entry_of(arrow.target), upwards, arrowed=True, **_style(ink), **self._classes(arrow)
+        )
+
+    def _classes(self, arrow: Arrow) -> dict[str, str]:
+        """The lines that a drawn thing stands for."""
+        rows = sorted({row for line in arrow.lines for row in line.rows})
+        return {"class": " ".join(f"row_{row}" for row in rows)} if self._identified else {}
+
+    def _class(self, arrow: Arrow) -> str:
+        return "".join(f'class="{value}" ' for value in self._classes(arrow).values())
 
     def _label_of(self, number: int) -> str:
         return f"arrow_{self._region.region_id}_{number}"

@@ -13,7 +13,7 @@ PICTURE = "chart.svg"
 
 def chart_json(definition: type[ChartDefinition]) -> Json:
     """States and lines. `row` is how records of a trace name a line. In the picture a leaf's group has the id
-    `state-<id>`, and everything that belongs to a line has the class `row-<row>`.
+    `state_<id>`, and everything that belongs to a line has the class `row_<row>`.
     """
     return {
         "states": [
