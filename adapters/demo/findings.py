@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ...engines.history import Reply
+from ...engines.spoken import heard_end
 from ...statecharts.values import DeliveryStatus, Outcome
 from ..board import RenderedSpan
 from .account import Account, ResponseTold, StreamTold, read_account
@@ -75,7 +76,19 @@ class ReplyFound:
 
     @property
     def delivered(self) -> str:
-        """What reached the user of the text: whole units, by what the audio service rendered."""
+        """What reached the user of the text, by what the audio service rendered: to the last whole word where the
+        synthesiser tells when words are said, else to the last whole unit.
+        """
+        unit = self.voiced.units.get(self.rendered_units) if self.voiced is not None else None
+        if self.voiced is None or unit is None or unit.source_start == unit.source_end:
+            return self.delivered_units
+        words = self.voiced.words.of(unit.index)
+        end = heard_end(self.generated, unit, words, self.rendered_samples)
+        return self.delivered_units if end is None else self.generated[:end].strip()
+
+    @property
+    def delivered_units(self) -> str:
+        """The same to the last whole unit: all that can be remembered where the position is estimated."""
         if self.delivery is DeliveryStatus.TEXT_ONLY:
             return self.generated.strip()
         if self.rendered_units == 0 or self.voiced is None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...audio.formats import AudioFormat
 from ...engines.ports import SpeechUnit, SynthesisRequest, SynthesisStream, Synthesizer
 from ...engines.reports import SynthesisReport, Synthesized, UnitSynthesized
+from ...engines.spoken import WordTimes
 from ...statecharts.capabilities import SynthesizerCapabilities
 
 
@@ -23,6 +24,8 @@ class VoicedReply:
     ranges: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """The samples [start, end) of each unit that was completed, by index."""
     pcm: bytearray = field(default_factory=bytearray)
+    words: WordTimes = field(default_factory=WordTimes)
+    """Where the synthesiser aligns."""
     repeated_units: int = 0
     """Units that were handed in more than once."""
 
@@ -72,9 +75,11 @@ class _WitnessedStream:
     async def reports(self) -> AsyncIterator[SynthesisReport]:
         async for report in self._inner.reports():
             match report:
-                case Synthesized(frame, _):
+                case Synthesized(frame, unit_index, words):
                     self._reply.pcm += frame.data
-                case UnitSynthesized(unit_index, start_sample, end_sample, _):
+                    self._reply.words.add(unit_index, words)
+                case UnitSynthesized(unit_index, start_sample, end_sample, words):
+                    self._reply.words.complete(unit_index, words)
                     self._reply.ranges[unit_index] = (start_sample, end_sample)
                 case _:
                     pass

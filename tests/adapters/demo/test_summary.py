@@ -14,6 +14,7 @@ from voicechart.adapters.demo.rehearsal import POLICIES
 from voicechart.audio.formats import AudioFormat, AudioFrame
 from voicechart.engines.history import Delivery, Record, Reply, UserTurn
 from voicechart.engines.ports import SpeechUnit
+from voicechart.engines.reports import Word
 from voicechart.statecharts import Conversation, SeededIds
 from voicechart.statecharts import facts as said
 from voicechart.statecharts.actions import RecordDelivery, StoreUserTurn
@@ -476,6 +477,32 @@ def test_a_history_that_claims_more_than_was_rendered_is_found() -> None:
         for record in evidence.records
     )
     assert failed(judged(replace(evidence, records=records))) == {TRUE_RECORDS}
+
+
+def remembered(story: str, *ends_ms: int) -> Summary:
+    """The story is remembered as far as `story`; word by word its second sentence was said at these times."""
+    evidence = Scene().evidence()
+    starts = (UNIT_MS, *ends_ms)
+    words = tuple(
+        Word(word, samples(start), samples(end))
+        for word, start, end in zip(STORY[1].split(), starts, ends_ms, strict=False)
+    )
+    evidence.voiced[0].words.complete(1, words)
+    records = tuple(
+        replace(record, delivery=replace(record.delivery, text=story))
+        if isinstance(record, Reply) and record.delivery is not None and record.position == 3
+        else record
+        for record in evidence.records
+    )
+    return judged(replace(evidence, records=records))
+
+
+def test_a_history_may_claim_the_words_of_a_unit_that_were_rendered_whole_and_none_more() -> None:
+    ends_ms = (6_000, HEARD_OF_STORY_MS, HEARD_OF_STORY_MS + 500)
+    assert failed(remembered("Once there was a clock. It told", *ends_ms)) == set()
+    assert failed(remembered("Once there was a clock.", *ends_ms)) == set()
+    assert failed(remembered("Once there was a clock. It told a", *ends_ms)) == {TRUE_RECORDS}
+    assert failed(remembered("Once there was a clock. It told")) == {TRUE_RECORDS}
 
 
 def test_a_reply_called_delivered_whose_last_sample_was_not_rendered_is_found() -> None:
