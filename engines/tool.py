@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import BaseModel, TypeAdapter
 
 from .hold_lines import HoldLines
 from .ports import ToolDefinition
@@ -26,6 +25,7 @@ MAX_DESCRIPTION_CHARS = 4_096
 
 _NAME = re.compile(r"^[A-Za-z0-9_-]{1,64}$")
 """What every provider takes as a name."""
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 
 
 class SideEffects(StrEnum):
@@ -153,8 +153,8 @@ def as_text(result: object) -> str:
     """What the model sees of a result, bounded. Raises `ToolError` for what has no form in JSON."""
     if not isinstance(result, str):
         try:
-            result = to_json(result, inf_nan_mode="strings").decode()
-        except (PydanticSerializationError, ValueError, RecursionError):
+            result = _ANYTHING.dump_json(result).decode()
+        except (ValueError, RecursionError):
             # It ran: whatever it does has happened.
             raise ToolError("the tool ran, but what it returned cannot be written down") from None
     return cleaned(result, MAX_OUTPUT_CHARS)

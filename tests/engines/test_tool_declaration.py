@@ -101,7 +101,7 @@ class Reading:
         ({"grad": 3.5, "ort": "Köln"}, '{"grad":3.5,"ort":"Köln"}'),
         (Reading(3.5), '{"celsius":3.5}'),
         (None, "null"),
-        (float("nan"), '"NaN"'),
+        (float("nan"), "null"),
         ("bell\x07 and \x1b[31mred\nline", "bell and [31mred\nline"),
     ],
 )
