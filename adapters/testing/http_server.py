@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -53,8 +54,8 @@ def typed_sse(*data: Mapping[str, JsonValue]) -> tuple[bytes, ...]:
 
 
 def words_of(text: str) -> list[str]:
-    """A text as models stream it: each word with the space before it."""
-    return [word if index == 0 else f" {word}" for index, word in enumerate(text.split())]
+    """A text as models stream it: each word with the space before it; what stands behind the last goes with it."""
+    return re.findall(r"\s*\S+(?:\s+$)?", text)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ import pytest
 from httpx_sse import ServerSentEvent
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from voicechart.adapters.providers.http_stream import EventAssembly
 from voicechart.adapters.providers.responders.anthropic.assembly import MessageAssembly
@@ -91,7 +92,7 @@ def broken(events: Sequence[WireEvent], faults: Sequence[Fault]) -> list[tuple[s
 
 def without_a_key(text: str, which: int) -> str:
     try:
-        value = json.loads(text)
+        value: JsonValue = json.loads(text)
     except ValueError:
         return text
     if isinstance(value, dict) and value:
