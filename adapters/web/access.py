@@ -57,7 +57,7 @@ class Access:
 
     def check_host(self, host: str | None) -> None:
         """Against names of others that point here."""
-        name = (urlsplit(f"//{host or ''}").hostname or "").lower() if _is_plain(host) else ""
+        name = _name_of(host or "")
         if name in self._hosts or (self._any_address and _is_address(name)):
             return
         raise ApiError(403, "wrong_host", "this server is not known under that name; add it to web.origins to allow it")
@@ -144,9 +144,12 @@ def _session_of(cookie: str | None) -> str | None:
     return None if found is None else found.value
 
 
-def _is_plain(host: str | None) -> bool:
-    """Of characters that a host may have; `urlsplit` would raise for some others."""
-    return host is not None and all(character.isalnum() or character in ".-:[]_" for character in host)
+def _name_of(host: str) -> str:
+    """Without port and brackets, in small letters; empty for what is no host."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
 
 
 def _is_address(name: str) -> bool:

@@ -24,6 +24,8 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
 }
+MAX_HEADER_BYTES = 16_384
+MAX_ADDRESS_BYTES = 8_192
 OPEN_PATHS = frozenset({"/api/session"})
 """Of the interface, what is asked without a token."""
 
@@ -60,23 +62,36 @@ class Guard:
             if not begun:
                 await _send_error(refused, send_guarded)
         except Exception as error:
-            # Answered already, as far as that was possible. Not with its message, which may hold what somebody said.
+            # Without its message, which may hold what somebody said.
             logger.error("%s %s failed: %s", scope["method"], path, origin_of(error))
+            if not begun:
+                await _send_error(ApiError(500, "internal_error", "this is a defect; the log has more"), send_guarded)
 
     def _check(self, scope: Scope, path: str) -> None:
         headers = Headers(scope=scope)
-        host = headers.get("host")
+        host, origin = headers.get("host"), headers.get("origin")
+        _check_size(scope)
         self._access.check_host(host)
-        self._access.check_origin(headers.get("origin"), host, headers.get("sec-fetch-site"))
+        self._access.check_origin(origin, host, headers.get("sec-fetch-site"))
         if not path.startswith("/api/"):
             return
         client: tuple[str, int] | None = scope.get("client")
         self._rate.take(client[0] if client is not None else "")
-        if path not in OPEN_PATHS:
+        # A browser asks without the token whether a page of another origin may send it.
+        is_preflight = scope["method"] == "OPTIONS" and origin is not None
+        if path not in OPEN_PATHS and not is_preflight:
             self._access.check_token(headers.get("authorization"), headers.get("cookie"))
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._max_body_bytes:
             raise too_large(self._max_body_bytes)
+
+
+def _check_size(scope: Scope) -> None:
+    """The parser bounds only what is not complete yet."""
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+        raise ApiError(431, "headers_too_large", f"headers have at most {MAX_HEADER_BYTES} bytes")
+    if len(scope["raw_path"]) + len(scope["query_string"]) > MAX_ADDRESS_BYTES:
+        raise ApiError(414, "address_too_long", f"an address has at most {MAX_ADDRESS_BYTES} bytes")
 
 
 def too_large(max_body_bytes: int) -> ApiError:

@@ -15,10 +15,10 @@ from ...engines.reports import PortError
 from ...statecharts.errors import ErrorScope, ScopedError
 from .application import web_application
 from .conversations import Conversations
+from .guard import MAX_HEADER_BYTES
 from .options import WebOptions
 from .pacing import Pacer
 
-MAX_HEADER_BYTES = 16_384
 BACKLOG = 256
 EXTRA_CONNECTIONS = 64
 """Beside those of observers."""
