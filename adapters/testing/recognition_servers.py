@@ -238,6 +238,34 @@ def openai_realtime_hears(sentence: str) -> Script:
     return script
 
 
+def qwen_realtime_hears(sentence: str) -> Script:
+    """Qwen-ASR's realtime recognition at DashScope."""
+    prefix = "conversation.item.input_audio_transcription"
+
+    async def script(peer: SocketPeer) -> None:
+        numbers = count(1)
+
+        async def tell(kind: str, **fields: JsonValue) -> None:
+            await peer.send_json({"type": kind, "event_id": f"event_{next(numbers)}", **fields})
+
+        await tell("session.created", session={"id": "sess_1", "modalities": ["text"]})
+        update = (await peer.expect({"type": "session.update"})).json()
+        await tell("session.updated", session=update["session"])
+        heard = _Heard(sentence, BYTES_PER_S * 4 // 3)  # in base 64
+        while (message := (await peer.expect()).json())["type"] == "input_audio_buffer.append":
+            for number in heard.take(len(cast("str", message["audio"]))):
+                settled, guess = " ".join(heard.words[: number - 1]), heard.words[number - 1]
+                stash = f" {guess}" if settled else guess
+                await tell(f"{prefix}.text", item_id="item_1", content_index=0, text=settled, stash=stash)
+        if heard.has_audio:
+            await tell("input_audio_buffer.committed", item_id="item_1", previous_item_id=None)
+            await tell(f"{prefix}.completed", item_id="item_1", content_index=0, transcript=" ".join(heard.words))
+        await tell("session.finished")
+        await peer.close()
+
+    return script
+
+
 def openai_transcription_of(sentence: str, *, stream: bool = True) -> HttpExchange:
     """The answer of `/audio/transcriptions`."""
     if not stream:
@@ -253,5 +281,6 @@ SCRIPTS: Mapping[str, Callable[[str], Script]] = {
     "assemblyai": assemblyai_hears,
     "dashscope": dashscope_hears,
     "openai-realtime-transcription": openai_realtime_hears,
+    "qwen-realtime-transcription": qwen_realtime_hears,
 }
 """By the kind of the recogniser."""

@@ -17,6 +17,7 @@ from voicechart.adapters.providers.recognizers import (
     dashscope,
     deepgram,
     openai_realtime_transcription,
+    qwen_realtime_transcription,
 )
 from voicechart.adapters.providers.recognizers.openai_transcriptions import (
     OpenAITranscriptionsSettings,
@@ -101,6 +102,12 @@ MAKERS = {
         "openai-realtime-transcription",
         lambda url: openai_realtime_transcription.make_recognizer(
             openai_realtime_transcription.OpenAIRealtimeTranscriptionSettings(base_url=url), "key"
+        ),
+    ),
+    "qwen-realtime-transcription": over_a_socket(
+        "qwen-realtime-transcription",
+        lambda url: qwen_realtime_transcription.make_recognizer(
+            qwen_realtime_transcription.QwenRealtimeTranscriptionSettings(base_url=url), "key"
         ),
     ),
     "openai-transcriptions": over_http,

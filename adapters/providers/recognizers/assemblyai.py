@@ -34,14 +34,14 @@ class AssemblyAISettings(ProviderSettings):
     base_url: WebSocketUrl = "wss://streaming.assemblyai.com/v3"
     api_key_env: VariableName = "ASSEMBLYAI_API_KEY"
     speech_model: str = Field(default="universal-streaming-english", min_length=1)
-    language_codes: tuple[str, ...] = ()
+    language_codes: tuple[str, ...] = Field(default=(), strict=False)
     """For models of several languages."""
     format_turns: bool = True
     """Punctuation and capitals, a moment later."""
     min_turn_silence_ms: int | None = Field(default=None, ge=0, le=10_000)
     max_turn_silence_ms: int | None = Field(default=None, ge=0, le=30_000)
     end_of_turn_confidence_threshold: float | None = Field(default=None, ge=0, le=1)
-    keyterms: tuple[str, ...] = ()
+    keyterms: tuple[str, ...] = Field(default=(), strict=False)
     allow_plain: bool = False
     """Let speech and key travel unencrypted to another machine."""
 
@@ -235,4 +235,5 @@ PROVIDER = Provider(
     settings=AssemblyAISettings,
     make=_make,
     describe=lambda settings: f"AssemblyAI {settings.speech_model}",
+    offers=OFFERS,
 )

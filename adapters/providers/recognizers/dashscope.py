@@ -32,7 +32,7 @@ class DashScopeSettings(ProviderSettings):
     model: str = Field(default="paraformer-realtime-v2", min_length=1)
     sample_rate_hz: Literal[8_000, 16_000] = 16_000
     """What the model was trained on; the audio is converted to it."""
-    language_hints: tuple[str, ...] = ()
+    language_hints: tuple[str, ...] = Field(default=(), strict=False)
     max_sentence_silence_ms: int | None = Field(default=None, ge=200, le=6_000)
     """Silence that ends a sentence; the model's default without one."""
     allow_plain: bool = False
@@ -177,13 +177,13 @@ def _meaning(code: str) -> RecognitionErrored:
     if "apikey" in name or "accessdenied" in name or "unauthorized" in name:
         message = f"the provider refuses the key or the model ({detail}); check the API key and what it may use"
         return failed("auth_refused", message, session=True)
-    if "arrearage" in name or ("quota" in name and "allocation" not in name):
+    if "throttling" in name or "ratelimit" in name:
+        return failed("rate_limited", f"the provider asks to slow down ({detail}); it is tried again", retryable=True)
+    if "arrearage" in name or "quota" in name:
         message = f"the provider's account cannot be used ({detail}); check its plan and billing"
         return failed("quota_exhausted", message, session=True)
     if "modelnotfound" in name:
         return failed("not_found", f"the provider knows no such model ({detail}); check model", session=True)
-    if "throttling" in name or "ratelimit" in name:
-        return failed("rate_limited", f"the provider asks to slow down ({detail}); it is tried again", retryable=True)
     if "invalidparameter" in name or "unsupported" in name:
         message = f"the provider refuses the request ({detail}); check the options of this provider"
         return RecognitionErrored(STAGE.error("request_refused", message))
@@ -217,4 +217,5 @@ PROVIDER = Provider(
     settings=DashScopeSettings,
     make=_make,
     describe=lambda settings: f"DashScope {settings.model}",
+    offers=OFFERS,
 )

@@ -40,7 +40,7 @@ class DeepgramSettings(ProviderSettings):
     utterance_end_ms: int = Field(default=1_000, ge=1_000, le=5_000)
     """The same by the words' times, for rooms that are never silent (`UtteranceEnd`)."""
     smart_format: bool = True
-    keyterms: tuple[str, ...] = ()
+    keyterms: tuple[str, ...] = Field(default=(), strict=False)
     allow_plain: bool = False
     """Let speech and key travel unencrypted to another machine."""
 
@@ -132,7 +132,7 @@ class DeepgramDialect(Dialect):
     def _take_results(self, results: _Results) -> Iterator[Heard]:
         end = results.start + results.duration
         is_late = not results.is_final and end <= self._frozen_until + ROUNDING_S
-        if not is_late:
+        if not (is_late or self._ledger.is_final(str(self.sample_at(results.start)))):
             yield from self._take_window(results, end)
         if results.speech_final and results.is_final and not self._ledger.has_open_text():
             yield from self._end_utterance()
@@ -182,8 +182,10 @@ class DeepgramDialect(Dialect):
             yield UtteranceEnded()
 
     def _take_metadata(self) -> Iterator[Heard]:
+        if self._is_finishing and self._ledger.has_open_text():
+            message = "Deepgram ended before its last words were final; it is tried again"
+            yield failed("recognizer_cut_off", message, retryable=True)
         self.is_complete = self._is_finishing
-        return iter(())
 
 
 def _query(request: RecognitionRequest, settings: DeepgramSettings) -> list[tuple[str, str]]:
@@ -226,4 +228,5 @@ PROVIDER = Provider(
     settings=DeepgramSettings,
     make=_make,
     describe=lambda settings: f"Deepgram {settings.model}",
+    offers=OFFERS,
 )

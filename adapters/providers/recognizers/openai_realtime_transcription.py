@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
 from ....audio.formats import AudioFormat
 from ....engines.ports import RecognitionRequest
-from ....engines.reports import RecognitionErrored, UtteranceEnded
+from ....engines.reports import UtteranceEnded
 from ....statecharts.capabilities import RecognizerCapabilities
 from ..declaration import Provider, ProviderSettings, Secrets, VariableName, WebSocketUrl
-from ..recognition.dialect import STAGE, Dialect, Heard, Incoming, Outgoing, Ready, Sending, failed
+from ..recognition.dialect import Dialect, Heard, Incoming, Outgoing, Ready, Sending
+from ..recognition.realtime_errors import RealtimeError, RealtimeErrorMessage, meaning
 from ..recognition.segment_ledger import SegmentLedger
 from ..recognition.socket_recognizer import SocketRecognizer
-from ..refusals import NEVER_WORKS_AGAIN, shown_code
+from ..recognition.transcription_items import TranscriptionItems
 from ..websocket import JsonObject
 
 COMMIT_ID = "voicechart-commit"
@@ -55,61 +55,6 @@ class _Delta(_OfItem):
 
 class _Completed(_OfItem):
     transcript: str
-
-
-class _ErrorBody(Incoming):
-    type: str | None = None
-    code: str | None = None
-    event_id: str | None = None
-
-
-class _Error(Incoming):
-    error: _ErrorBody
-
-
-@dataclass(slots=True)
-class _Item:
-    text: str = ""
-    is_done: bool = False
-
-
-class TranscriptionItems:
-    """The items of a session in the order of speaking. An item is told when those before it are done."""
-
-    def __init__(self, ledger: SegmentLedger) -> None:
-        self._ledger = ledger
-        self._items: dict[str, _Item] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Every item that is known is done."""
-        return not self._items
-
-    def expect(self, item_id: str) -> None:
-        """It comes after those that are known."""
-        if not self._ledger.is_final(item_id):
-            self._items.setdefault(item_id, _Item())
-
-    def append(self, item_id: str, delta: str) -> Iterator[Heard]:
-        """More of its text."""
-        yield from self.replace(item_id, self._items.get(item_id, _Item()).text + delta)
-
-    def replace(self, item_id: str, text: str, *, is_done: bool = False) -> Iterator[Heard]:
-        """Its text as a whole. What comes after its end is no news."""
-        self.expect(item_id)
-        item = self._items.get(item_id)
-        if item is not None and not item.is_done:
-            item.text, item.is_done = text, is_done
-            yield from self._tell()
-
-    def _tell(self) -> Iterator[Heard]:
-        for item_id, item in tuple(self._items.items()):
-            if not item.is_done:
-                if item.text.strip():
-                    yield from self._ledger.revise(item_id, item.text.strip())
-                return
-            del self._items[item_id]
-            yield from self._ledger.finish(item_id, item.text.strip())
 
 
 class OpenAIRealtimeTranscriptionDialect(Dialect):
@@ -144,7 +89,7 @@ class OpenAIRealtimeTranscriptionDialect(Dialect):
             case "session.updated":
                 return (Ready(),)
             case "error":
-                return self._take_error(self.parsed(_Error, message).error)
+                return self._take_error(self.parsed(RealtimeErrorMessage, message).error)
             case "input_audio_buffer.committed":
                 return self._take_committed(self.parsed(_OfItem, message).item_id)
             case "input_audio_buffer.speech_stopped":
@@ -156,7 +101,7 @@ class OpenAIRealtimeTranscriptionDialect(Dialect):
                 done = self.parsed(_Completed, message)
                 return self._then_check(self._items.replace(done.item_id, done.transcript, is_done=True))
             case "conversation.item.input_audio_transcription.failed":
-                return (_meaning(self.parsed(_Error, message).error),)
+                return (meaning("OpenAI", self.parsed(RealtimeErrorMessage, message).error),)
             case (
                 "input_audio_buffer.speech_started"
                 | "input_audio_buffer.timeout_triggered"
@@ -198,36 +143,16 @@ class OpenAIRealtimeTranscriptionDialect(Dialect):
             self._items.expect(item_id)
             yield UtteranceEnded()
 
-    def _take_error(self, error: _ErrorBody) -> Iterator[Heard]:
+    def _take_error(self, error: RealtimeError) -> Iterator[Heard]:
         if error.code == NOTHING_TO_COMMIT and self._is_finishing:
             self._awaits_commit = False
             yield from self._then_check(())
         else:
-            yield _meaning(error)
+            yield meaning("OpenAI", error)
 
     def _then_check(self, heard: Iterable[Heard]) -> Iterator[Heard]:
         yield from heard
         self.is_complete = self._is_finishing and not self._awaits_commit and self._items.is_empty
-
-
-def _meaning(error: _ErrorBody) -> RecognitionErrored:
-    """An error that the service sends in the session. Nothing of this protocol is worth going on without."""
-    code = shown_code(error.code) or shown_code(error.type) or "no code given"
-    detail = f"OpenAI, {code}"
-    if code in ("invalid_api_key", "authentication_error", "permission_denied"):
-        message = f"the provider refuses the key or the model ({detail}); check the API key and what it may use"
-        return failed("auth_refused", message, session=True)
-    if code in NEVER_WORKS_AGAIN:
-        message = f"the provider's account cannot be used ({detail}); check its plan and billing"
-        return failed("quota_exhausted", message, session=True)
-    if code == "model_not_found":
-        return failed("not_found", f"the provider knows no such model ({detail}); check model", session=True)
-    if code.startswith("rate_limit"):
-        return failed("rate_limited", f"the provider asks to slow down ({detail}); it is tried again", retryable=True)
-    if error.type == "invalid_request_error" and code != "session_expired":
-        message = f"the provider refuses the request ({detail}); check the options of this provider"
-        return RecognitionErrored(STAGE.error("request_refused", message))
-    return failed("provider_failed", f"the provider failed ({detail}); it is tried again", retryable=True)
 
 
 def make_recognizer(settings: OpenAIRealtimeTranscriptionSettings, api_key: str | None) -> SocketRecognizer:
@@ -252,4 +177,5 @@ PROVIDER = Provider(
     settings=OpenAIRealtimeTranscriptionSettings,
     make=_make,
     describe=lambda settings: f"OpenAI realtime transcription, {settings.model}",
+    offers=OFFERS,
 )

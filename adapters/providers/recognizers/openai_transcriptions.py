@@ -124,4 +124,5 @@ PROVIDER = Provider(
     settings=OpenAITranscriptionsSettings,
     make=_make,
     describe=lambda settings: f"{settings.model} at {settings.base_url}",
+    offers=OFFERS,
 )
