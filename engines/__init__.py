@@ -4,7 +4,8 @@
 for a conversation in writing; `ports` is what adapters implement.
 """
 
-from .cascade import AudioDevice, AudioLink, CascadeEngine, CascadePorts
+from .cascade import CascadeEngine, CascadePorts
+from .device_engine import AudioDevice, AudioLink
 from .history import ContextLimits, History, MemoryHistory
 from .hold_lines import HoldLine, HoldLines
 from .public_events import PublicEvent

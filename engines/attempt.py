@@ -27,6 +27,7 @@ from .reports import (
     GenerationErrored,
     GenerationReport,
     GenerationStopped,
+    ModelSpoke,
     ProviderState,
     ReasoningDelta,
     TextDelta,
@@ -79,6 +80,7 @@ class Attempt:
         self._abandoned = False
         self._finished = False
         self._pieces: list[str] = []
+        self._has_output = False
         self._progressed_at = 0
 
     @property
@@ -133,6 +135,8 @@ class Attempt:
         match report:
             case TextDelta(text):
                 self._take_text(text)
+            case ModelSpoke():
+                self._note_output()
             case ReasoningDelta():
                 self._note_progress()
             case ProviderState():
@@ -153,9 +157,7 @@ class Attempt:
     def _take_text(self, text: str) -> None:
         if self._cancelled or not text:
             return
-        if not self._pieces:
-            self._progressed_at = self._now
-            self._desk.report(OutputStarted(at=self._now, attempt_id=self.attempt_id))
+        self._note_output()
         self._pieces.append(text)
         self._note_progress()
         try:
@@ -201,7 +203,7 @@ class Attempt:
         self._end_with(GenerationCompleted(at=self._now, attempt_id=self.attempt_id))
 
     def _fail(self, error: ScopedError) -> None:
-        if not self._cancelled and self._pieces:
+        if not self._cancelled and self._has_output:
             self._user.close_text(None)
         self._end_with(GenerationFailed(at=self._now, attempt_id=self.attempt_id, error=error))
 
@@ -210,6 +212,13 @@ class Attempt:
         if not self._finished:
             self._finished = True
             self._desk.report(fact)
+
+    def _note_output(self) -> None:
+        """Something of it can be seen or heard, or is on its way to be."""
+        if not self._cancelled and not self._has_output:
+            self._has_output = True
+            self._progressed_at = self._now
+            self._desk.report(OutputStarted(at=self._now, attempt_id=self.attempt_id))
 
     def _note_progress(self) -> None:
         if self._now - self._progressed_at >= PROGRESS_NS:

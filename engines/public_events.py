@@ -54,6 +54,7 @@ _OF_FAMILY: dict[str, tuple[str, Visibility]] = {
     "audio": ("speaker", Visibility.SPEECH),
     "playback": ("speaker", Visibility.SPEECH),
     "usage": ("assistant", Visibility.DIAGNOSTIC),
+    "context": ("assistant", Visibility.DIAGNOSTIC),
     "metrics": ("session", Visibility.DIAGNOSTIC),
 }
 """Who says it, and for whom, by the first part of the type."""
@@ -90,6 +91,18 @@ class TextFinished(Payload):
 
     type: ClassVar[str] = "text.final"
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTruncated(Payload):
+    """What a native realtime model believes it said was cut to what was heard; or, not `applied`, it still believes it
+    said everything.
+    """
+
+    type: ClassVar[str] = "context.truncated"
+    played_ms: int | None
+    applied: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,10 @@ class Replying:
     def cancel_tools(self, action: CancelTools) -> None:
         self._tools.cancel(action.call_ids)
 
+    def stop_calls(self, call_ids: tuple[str, ...]) -> None:
+        """The model took them back; each still gets its outcome."""
+        self._tools.cancel(call_ids)
+
     def record_tool(self, action: RecordToolOutcome) -> None:
         reply = self._replies[action.response_id]
         reply.settle_call(action.call_id, action.status)

@@ -139,6 +139,11 @@ class TextDelta:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelSpoke:
+    """The first audio of a model that speaks by itself; the audio goes its own way."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReasoningDelta:
     """Model reasoning: kept, never shown and never spoken."""
 
@@ -197,6 +202,7 @@ class GenerationErrored:
 
 GenerationReport = (
     TextDelta
+    | ModelSpoke
     | ReasoningDelta
     | ProviderState
     | ToolCallProposed

@@ -35,13 +35,16 @@ class Speaking:
     def begin(self, action: StartGeneration | StartAnnouncement) -> Voicing:
         """A reply that is spoken as it is written, as far as there is a speaker."""
         response_id = action.response_id
-        is_private = isinstance(action, StartAnnouncement) and not action.recorded
-        desk = Discreet(self._desk) if is_private else self._desk
-        voicing = Voicing(desk, self._synthesizer, self._gate, response_id, action.output_epoch, action.stamp)
+        voicing = self._new_voicing(action)
         self._voicings[response_id] = voicing
         if self.speaker is not None:
             self._desk.start_task(voicing.run, self.speaker, name=f"voicing {response_id}")
         return voicing
+
+    def _new_voicing(self, action: StartGeneration | StartAnnouncement) -> Voicing:
+        is_private = isinstance(action, StartAnnouncement) and not action.recorded
+        desk = Discreet(self._desk) if is_private else self._desk
+        return Voicing(desk, self._synthesizer, self._gate, action.response_id, action.output_epoch, action.stamp)
 
     def forget(self, response_id: str) -> None:
         del self._voicings[response_id]

@@ -26,8 +26,8 @@ class RealtimeRequest:
     """What was committed before, oldest first, as it was delivered; nothing of it is answered again."""
     tools: tuple[ToolDefinition, ...] = ()
     provider_turns: bool = False
-    """The provider detects speech and ends turns, and neither answers nor interrupts by itself; otherwise this side does,
-    by `begin_utterance` and `commit_utterance`.
+    """The provider detects speech and ends turns, and neither answers nor interrupts by itself; otherwise this side
+    does, by `begin_utterance` and `commit_utterance`.
     """
     resumption: str | None = None
     """The handle of an earlier session that goes on; `messages` are not sent then."""

@@ -14,16 +14,19 @@ missing terminal report), because a session must survive such a provider.
 from .device import LinkScript, ScriptedDevice, ScriptedLink
 from .generation import ScriptedGenerationStream, ScriptedResponder, says
 from .microphone import ScriptedMicrophone, SoundIsSpeech
+from .realtime import REALTIME_FORMAT, ScriptedRealtimeModel, ScriptedRealtimeSession, answers, nothing
 from .recognition import ScriptedRecognitionStream, ScriptedRecognizer, hears
-from .rehearsal import HANDS_FREE, Rehearsal, RehearsalOver, TextRehearsal
+from .rehearsal import HANDS_FREE, RealtimeRehearsal, Rehearsal, RehearsalOver, TextRehearsal
 from .script import OnCancel, Script, Step, scripted_error
 from .speaker import ScriptedOutput, ScriptedSpeaker, SpeakerScript
 from .synthesis import ScriptedSynthesisStream, ScriptedSynthesizer, SpeechScript, marker
 
 __all__ = [
     "HANDS_FREE",
+    "REALTIME_FORMAT",
     "LinkScript",
     "OnCancel",
+    "RealtimeRehearsal",
     "Rehearsal",
     "RehearsalOver",
     "Script",
@@ -32,6 +35,8 @@ __all__ = [
     "ScriptedLink",
     "ScriptedMicrophone",
     "ScriptedOutput",
+    "ScriptedRealtimeModel",
+    "ScriptedRealtimeSession",
     "ScriptedRecognitionStream",
     "ScriptedRecognizer",
     "ScriptedResponder",
@@ -43,8 +48,10 @@ __all__ = [
     "SpeechScript",
     "Step",
     "TextRehearsal",
+    "answers",
     "hears",
     "marker",
+    "nothing",
     "says",
     "scripted_error",
 ]

@@ -23,11 +23,13 @@ from ...statecharts.identity import SeededIds
 from ...statecharts.policies import InterruptionPolicy, Policies
 from ...statecharts.values import InterruptionSource
 from ..background import BackgroundTasks
-from ..cascade import AudioDevice, CascadeEngine, CascadePorts
+from ..cascade import CascadeEngine, CascadePorts
+from ..device_engine import AudioDevice
 from ..end_of_turn import EndOfTurn
 from ..history import History, MemoryHistory, Record, Reply
 from ..ports import Recognizer, Responder, Synthesizer
 from ..public_events import PublicEvent
+from ..realtime import RealtimeEngine, RealtimeModel, RealtimePorts
 from ..session import Closed, Session
 from ..text_engine import TextEngine, TextPorts
 from ..tools import Tool
@@ -205,6 +207,39 @@ class Rehearsal(Conducted):
             )
         )
         conversation = conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
+        super().__init__(Session(conversation, self.engine), history)
+
+
+class RealtimeRehearsal(Conducted):
+    """Runs one session with a model that hears and speaks by itself."""
+
+    def __init__(
+        self,
+        model: RealtimeModel,
+        *,
+        device: AudioDevice | None = None,
+        voice_activity: SpeechProbability | None = None,
+        voice_activity_settings: VoiceActivitySettings | None = None,
+        history: History | None = None,
+        tools: tuple[Tool, ...] = (),
+        system_prompt: str | None = None,
+        announcer: Synthesizer | None = None,
+        policies: Policies = HANDS_FREE,
+    ) -> None:
+        history = history or MemoryHistory()
+        self.engine = RealtimeEngine(
+            RealtimePorts(
+                device=device or ScriptedDevice(),
+                model=model,
+                voice_activity=voice_activity or SoundIsSpeech(),
+                history=history,
+                tools=tools,
+                system_prompt=system_prompt,
+                voice_activity_settings=voice_activity_settings,
+                announcer=announcer,
+            )
+        )
+        conversation = Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
         super().__init__(Session(conversation, self.engine), history)
 
 
