@@ -112,14 +112,13 @@ class Recognizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One entry of the model's context. `role`: "system", "user", "assistant" or "tool"."""
+    """One entry of the model's context. `role`: "system", "user", "assistant" (which may have made calls) or "tool"."""
 
     role: str
     text: str
     call_id: str | None = None
     """For "tool": the call this answers."""
     tool_calls: tuple[ToolRequest, ...] = ()
-    """For "assistant": the calls it made."""
     provider_state: ProviderState | None = None
     """For "assistant": what its provider reported with this text and these calls, and wants back."""
 
