@@ -92,6 +92,7 @@ async def _hold(request: Request, console: Console) -> _Held:
         cascade.voice_activity,
         system_prompt=cascade.system_prompt,
         policies=room_policies(configuration.policies),
+        attach=cascade.timers.attach,
     )
     plan = Plan(
         tuple(await request.recordings()),

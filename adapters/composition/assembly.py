@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from ...audio.voice_activity import SpeechProbability
@@ -13,11 +13,14 @@ from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.reports import PortError
 from ...engines.turn_authorities import lacking_authority
 from ...statecharts.capabilities import Capabilities, StreamingPolicy
-from ..configuration import Configuration, ConfigurationRefused, Problem, chosen
+from ..configuration import CompanionSettings, Configuration, ConfigurationRefused, Problem, chosen
+from ..local.spoken_forms import SpokenForms
 from ..providers.declaration import Prepared
 from ..providers.registry import Role
+from ..responders import PatternCompanion
 from .collecting import CollectingRecognizer, CollectingResponder, CollectingSynthesizer
 from .device import BoardDevice
+from .numbers_in_words import NumbersInWords
 from .packages import require
 from .parts import (
     Part,
@@ -28,6 +31,7 @@ from .parts import (
     make_voice_activity,
     system_prompt_of,
 )
+from .timers import SpokenTimers
 from .tools import OfferedTools, make_tools
 
 
@@ -40,6 +44,8 @@ class CascadeParts:
     synthesizer: Part[Synthesizer]
     voice_activity: SpeechProbability
     system_prompt: str | None
+    timers: SpokenTimers
+    """Those of the companion, which nobody else has: attach them to the session."""
 
     @property
     def names(self) -> dict[str, str]:
@@ -126,8 +132,17 @@ def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -
     if configuration.realtime is not None:
         raise ConfigurationRefused(Problem("realtime", "this is held by recogniser, responder and voice: leave it out"))
     recognizer = make_recognizer(chosen(configuration, Role.RECOGNIZER), environment)
-    responder = make_responder(chosen(configuration, Role.RESPONDER), environment)
+    answers = chosen(configuration, Role.RESPONDER)
+    responder = make_responder(answers, environment)
     synthesizer = make_synthesizer(chosen(configuration, Role.SYNTHESIZER), environment)
+    timers = SpokenTimers()
+    if isinstance(answers.settings, CompanionSettings):
+        ringing = PatternCompanion(token_ms=answers.settings.token_ms, start_timer=timers.start)
+        responder = replace(responder, port=ringing)
+    if configuration.numbers_in_words:
+        require("numbers_in_words", "local", "num2words", "cn2an")
+        spoken_forms = SpokenForms()
+        synthesizer = synthesizer.over(lambda inner: NumbersInWords(inner, spoken_forms))
     if lacking := lacking_authority(configuration.turn.authority, recognizer.port.capabilities, None):
         raise ConfigurationRefused(Problem("turn.authority", lacking))
     streaming = configuration.connection.streaming
@@ -143,5 +158,5 @@ def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -
         voice_activity = make_voice_activity()
     except PortError as refused:
         raise ConfigurationRefused(Problem("voice_activity", refused.error.message)) from refused
-    prompt = system_prompt_of(chosen(configuration, Role.RESPONDER).settings)
-    return CascadeParts(recognizer, responder, synthesizer, voice_activity, prompt)
+    prompt = system_prompt_of(answers.settings)
+    return CascadeParts(recognizer, responder, synthesizer, voice_activity, prompt, timers)

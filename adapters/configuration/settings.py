@@ -122,6 +122,8 @@ class Configuration(Settings):
     """Models by name: text models and native realtime ones."""
     voice_settings: dict[RecordName, VoiceRecord] = {}
     """Recognisers and synthesisers by name."""
+    numbers_in_words: bool = False
+    """Give the voice words for numbers, times and units: for one that reads them badly."""
     voice_activity: VoiceActivitySettings = VoiceActivitySettings()
     turn: TurnPolicy = TurnPolicy()
     interruption: InterruptionPolicy = InterruptionPolicy()

@@ -69,6 +69,7 @@ async def run_daemon(
         composition = compose(configuration, environment, history=history, tasks=tasks)
         conversation = _conversation(configuration, history)
         session = Session(conversation, CascadeEngine(composition.ports))
+        composition.parts.timers.attach(session)
         session.watch(write_down)
         tasks.notify = session.say
         checks = LiveChecks(conversation, _check_failed) if configuration.checks == "on" else None

@@ -9,7 +9,7 @@ find out what happened: that is computed afterwards, from the trace, the render 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,6 +69,8 @@ class Cast:
     voice_activity: SpeechProbability
     system_prompt: str | None = None
     policies: Policies = POLICIES
+    attach: Callable[[Session], None] | None = None
+    """Told of the session before it runs: whoever acts in it by itself."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,8 @@ class _Rehearsal:
             conversation = conversation_after(history.start, CONVERSATION, policies=cast.policies, ids=ids)
         began_behind = conversation.context.positions
         session = Session(conversation, CascadeEngine(ports))
+        if cast.attach is not None:
+            cast.attach(session)
         self._metrics = session.metrics
         recorder = TraceRecorder(
             conversation, plan.trace_path, limits=TraceLimits(max_file_bytes=1 << 30), text_shown=True
