@@ -448,8 +448,7 @@ async def test_a_handle_that_is_refused_is_forgotten() -> None:
     async with rehearsal.running():
         model.session.tell(SessionResumable("stale"))
         await anyio.sleep(0.1)
-        refused = replace(TROUBLE, scope=ErrorScope.SESSION, stage="connection")
-        model._refusals.append(refused)  # pyright: ignore[reportPrivateUsage]
+        model.refusals.append(replace(TROUBLE, scope=ErrorScope.SESSION, stage="connection"))
         model.session.is_lost()
         await rehearsal.until("session.ready", 2)
     assert model.sessions[1].request.resumption is None
