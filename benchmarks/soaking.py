@@ -219,8 +219,9 @@ class Soak:
 
     async def _look(self, passed_s: float) -> None:
         # What ends with the turn, such as a timer that was cancelled, gets the time to do so.
-        await self._engine.history.flush()
-        await anyio.sleep(0.05)
+        for _ in range(2):
+            await anyio.sleep(0.05)
+            await self._engine.history.flush()
         gc.collect()
         self._room.note_queues(self._notes)
         service = self._room.service_process()

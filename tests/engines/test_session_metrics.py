@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 from trio.testing import MockClock
 
-from voicechart.engines.testing import OnCancel, Rehearsal, Script, ScriptedResponder, says
+from voicechart.engines.testing import (
+    LinkScript,
+    OnCancel,
+    Rehearsal,
+    Script,
+    ScriptedDevice,
+    ScriptedRecognizer,
+    ScriptedResponder,
+    ScriptedSynthesizer,
+    SpeakerScript,
+    SpeechScript,
+    hears,
+    says,
+)
 from voicechart.engines.turn_metrics import TurnMetrics
 from voicechart.statecharts.values import DeliveryStatus, Outcome
 
@@ -70,6 +85,36 @@ async def test_an_interrupted_turn_is_published_when_both_sides_have_ended() -> 
     assert metrics.interruption_stop_ms is not None
     assert metrics.interruption_acknowledgement_ms == pytest.approx(300, abs=1)
     assert rehearsal.session.metrics.totals.interruptions == 1
+
+
+async def test_a_spoken_turn_whose_reply_is_interrupted_has_every_milestone_there_is() -> None:
+    device = ScriptedDevice(LinkScript(speaker=SpeakerScript(stop_receipt_after_ms=5)))
+    rehearsal = Rehearsal(
+        device=device,
+        recognizer=ScriptedRecognizer(Script(hears("tell me a story")), Script(hears("stop it"))),
+        responder=ScriptedResponder(
+            Script(says(STORY, token_ms=150), acknowledge_after_ms=40), answers=lambda _: Script(says(ANSWER))
+        ),
+        synthesizer=ScriptedSynthesizer(SpeechScript(ms_per_char=20)),
+    )
+    async with rehearsal.running():
+        microphone = device.microphone
+        await microphone.listen(1_000, value=1_000)
+        while not rehearsal.of("playback.started"):
+            await microphone.listen(20)
+        await microphone.listen(600, value=1_000)
+        while not turns_of(rehearsal):
+            await microphone.listen(20)
+    metrics = turns_of(rehearsal)[0]
+    moments = asdict(metrics.milestones)
+    # The last sound of an interrupted reply that is still being written was never made.
+    assert [name for name, moment in moments.items() if moment is None] == ["last_pcm"]
+    assert moments["speech_started"] <= moments["first_transcript"] < moments["last_speech"] < moments["turn_accepted"]
+    assert moments["turn_accepted"] <= moments["model_request"] < moments["first_text"] < moments["first_unit"]
+    assert moments["first_unit"] <= moments["first_pcm"] < moments["first_rendered"] < moments["interruption_accepted"]
+    assert metrics.interruption_stop_ms == pytest.approx(5, abs=0.1)
+    assert metrics.interruption_acknowledgement_ms == pytest.approx(40, abs=0.1)
+    assert moments["last_rendered"] == moments["local_stop"]
 
 
 async def test_closing_in_the_middle_of_a_reply_publishes_it_before_the_last_event() -> None:

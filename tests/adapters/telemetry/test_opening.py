@@ -16,9 +16,17 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from voicechart.adapters.telemetry import Telemetry, open_telemetry, opening
+from voicechart.adapters.telemetry import Telemetry, bounded_spans, open_telemetry, opening
 from voicechart.engines.reports import PortError
-from voicechart.engines.testing import Rehearsal, Script, ScriptedResponder, ScriptedSynthesizer, SpeechScript, says
+from voicechart.engines.testing import (
+    Rehearsal,
+    Script,
+    ScriptedDevice,
+    ScriptedResponder,
+    ScriptedSynthesizer,
+    SpeechScript,
+    says,
+)
 
 pytestmark = pytest.mark.anyio
 ANSWER = "It is noon."
@@ -134,6 +142,45 @@ async def test_a_collector_that_hangs_is_given_up_at_the_end(
     await converse(telemetry)
     await telemetry.aclose()
     assert "not exported within 0.2 s" in caplog.text
+    released.set()
+
+
+async def test_a_collector_that_hangs_holds_up_no_audio_and_no_further_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs, released = threading.Event(), threading.Event()
+
+    class Hanging(Unreachable):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            hangs.set()
+            released.wait(30)
+            return SpanExportResult.FAILURE
+
+    monkeypatch.setattr(opening, "SHUTDOWN_S", 0.2)
+    monkeypatch.setattr(bounded_spans, "BATCH", 1)
+    telemetry = open_telemetry(span_exporter=Hanging(), metric_exporter=Kept())
+    device = ScriptedDevice()
+    rehearsal = Rehearsal(
+        device=device,
+        responder=ScriptedResponder(answers=lambda _: Script(says(ANSWER))),
+        synthesizer=ScriptedSynthesizer(SpeechScript(ms_per_char=10)),
+    )
+    turns = 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(telemetry.follow, rehearsal.session)
+        async with rehearsal.running():
+            while not hangs.is_set():
+                turns += 1
+                rehearsal.say("what time is it")
+                await rehearsal.until("metrics.turn", turns)
+            for number in range(turns + 1, turns + 6):
+                rehearsal.say("and now")
+                await rehearsal.until("metrics.turn", number)
+    # Everything after the first export was heard whole while the exporter stood still.
+    assert not released.is_set()
+    assert telemetry.spans.waiting > 0
+    assert rehearsal.of("playback.underrun") == []
+    assert len(device.speaker.outputs) == turns + 5
+    assert {output.heard_samples for output in device.speaker.outputs.values()} == {len(ANSWER) * 10 * 16}
+    await telemetry.aclose()
     released.set()
 
 
