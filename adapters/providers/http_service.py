@@ -22,6 +22,8 @@ from .refusals import Stage, http_refusal, provider_code
 
 SHOWN_ERROR_BYTES = 16 * 1_024
 CHECK_S = 10.0
+KEPT = httpx.Limits(max_keepalive_connections=4, keepalive_expiry=30.0)
+"""Connections that wait for the next turn, which comes some seconds later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ class HttpService:
             timeout=httpx.Timeout(self.limits.idle_s, connect=self.limits.connect_s),
             transport=BoundedTransport(
                 # Without TLS there are no authorities to load.
-                transport or httpx.AsyncHTTPTransport(verify=self.url.scheme == "https"),
+                transport or httpx.AsyncHTTPTransport(verify=self.url.scheme == "https", limits=KEPT),
                 self.limits.max_response_bytes,
                 self.limits.max_line_bytes,
             ),
@@ -93,6 +95,7 @@ class HttpService:
         try:
             if response.status_code in (401, 403) or response.status_code >= 500:
                 raise PortError(await self._refusal(response))
+            await self._read_away(response)
         finally:
             await response.aclose()
 
@@ -141,6 +144,16 @@ class HttpService:
         except httpx.TransportError as broken:
             message = "the provider cannot be reached; check base_url and the network"
             raise self._stage.failure("unreachable", message, retryable=True) from broken
+
+    async def _read_away(self, response: httpx.Response) -> None:
+        """To the end of the body, so that the first turn finds a connection that is open."""
+        with anyio.move_on_after(self.limits.close_s):
+            try:
+                async for _ in response.aiter_raw():
+                    pass
+            except (httpx.TransportError, PayloadTooLargeError):
+                # The server has answered, which is all that was asked.
+                return
 
     async def _refusal(self, response: httpx.Response) -> ScopedError:
         body = b""

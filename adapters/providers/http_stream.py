@@ -15,6 +15,9 @@ from .bounded_transport import PayloadTooLargeError
 from .generation import GENERATION
 from .http_service import HttpLimits
 
+DRAIN_S = 0.1
+"""For the end of the body, once the provider has said everything."""
+
 
 class EventAssembly(Protocol):
     """From a provider's events to reports: pure, no I/O. Sees no event after `over` or `failed`."""
@@ -78,6 +81,7 @@ class EventStream:
                         yield report
                         if self._cancelled:
                             break
+                await self._drain(events)
         finally:
             await self._close()
         if self._cancelled:
@@ -124,6 +128,24 @@ class EventStream:
         if not self._cancelled and not self._assembly.finished:
             fail("response_too_long", f"the response was not complete within {self._limits.total_s} s")
         return None
+
+    async def _drain(self, events: AsyncGenerator[ServerSentEvent, None]) -> None:
+        """Read what is left behind the last event, usually nothing, so that the connection can serve the next request:
+        a new one costs several round trips.
+        """
+        if not self._assembly.over or self._assembly.failed or self._cancelled:
+            return
+        self._idle = anyio.Event()
+        try:
+            with anyio.move_on_after(DRAIN_S) as self._waiting:
+                while await anext(events, None) is not None:
+                    pass
+        except (SSEError, PayloadTooLargeError, httpx.TransportError, UnicodeDecodeError):
+            # The answer is whole; only the connection cannot be used again, and is closed.
+            return
+        finally:
+            self._waiting = None
+            self._idle.set()
 
     async def _close(self) -> None:
         with anyio.move_on_after(self._limits.close_s, shield=True):

@@ -86,13 +86,18 @@ class ScriptedHttpServer:
     """`async with ScriptedHttpServer({"/messages": (exchange, …)}).running() as base_url`.
 
     The nth request whose path ends with a route plays that route's nth exchange; a route that has none left, and a path
-    without a route, answer 500. `GET …/models` is answered with `models_status`. `requests` holds what came, `hung_up`
-    counts the answers that the client cut.
+    without a route, answer 500. `GET …/models` is answered with `models_status`. `keeps_alive`: a connection serves one
+    request after another. `requests` holds what came; `connections` counts connections, and `hung_up` the answers that
+    the client cut.
     """
 
-    def __init__(self, routes: Mapping[str, Sequence[HttpExchange]], *, models_status: int = 200) -> None:
+    def __init__(
+        self, routes: Mapping[str, Sequence[HttpExchange]], *, models_status: int = 200, keeps_alive: bool = False
+    ) -> None:
         self.requests: list[ReceivedRequest] = []
         self.hung_up = 0
+        self.connections = 0
+        self._keeps_alive = keeps_alive
         self._routes = {path: list(exchanges) for path, exchanges in routes.items()}
         self._models_status = models_status
         self._changed = anyio.Event()
@@ -121,14 +126,23 @@ class ScriptedHttpServer:
     async def _handle(self, stream: SocketStream) -> None:
         async with stream:
             connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1_024)
+            self.connections += 1
             try:
-                with anyio.fail_after(REQUEST_DEADLINE_S):
-                    request = await self._receive(connection, stream)
-                if request is not None:
-                    self.requests.append(request)
-                    await self._answer(connection, stream, self._exchange(request))
+                while await self._serve_one(connection, stream):
+                    connection.start_next_cycle()
             except (anyio.BrokenResourceError, anyio.EndOfStream, h11.RemoteProtocolError, TimeoutError):
                 self._count_hang_up()
+
+    async def _serve_one(self, connection: h11.Connection, stream: SocketStream) -> bool:
+        """Whether the connection may serve another request."""
+        with anyio.fail_after(REQUEST_DEADLINE_S):
+            request = await self._receive(connection, stream)
+        if request is None:
+            return False
+        self.requests.append(request)
+        exchange = self._exchange(request)
+        await self._answer(connection, stream, exchange)
+        return self._keeps_alive and exchange.whole
 
     async def _receive(self, connection: h11.Connection, stream: SocketStream) -> ReceivedRequest | None:
         head: h11.Request | None = None
@@ -165,7 +179,11 @@ class ScriptedHttpServer:
     async def _answer(self, connection: h11.Connection, stream: SocketStream, exchange: HttpExchange) -> None:
         head = h11.Response(
             status_code=exchange.status,
-            headers=[*exchange.headers.items(), ("Transfer-Encoding", "chunked"), ("Connection", "close")],
+            headers=[
+                *exchange.headers.items(),
+                ("Transfer-Encoding", "chunked"),
+                *([] if self._keeps_alive else [("Connection", "close")]),
+            ],
         )
         await self._send(connection, stream, head)
         for piece in exchange.pieces:

@@ -144,6 +144,26 @@ async def test_an_adapter_never_asks_again_by_itself(model: Model) -> None:
     assert len(server.requests) == 1
 
 
+async def test_one_connection_serves_the_preparation_and_turn_after_turn(model: Model) -> None:
+    answers = [HttpExchange(model.answer("It is noon."))] * 3
+    server = ScriptedHttpServer({model.route: answers}, keeps_alive=True)
+    async with server.running() as base_url:
+        responder = model.make(base_url, LIMITS)
+        await responder.prepare()
+        for _ in answers:
+            stream = await responder.open(REQUEST)
+            assert (await read(stream.reports()))[-1] == GenerationEnded()
+            await stream.aclose()
+        await responder.aclose()
+    assert len(server.requests) == 4
+    assert server.connections == 1
+
+
+async def test_a_body_that_goes_on_behind_its_last_event_does_not_hold_up_the_answer(model: Model) -> None:
+    rest = (b": nothing\n\n", Pause(anyio.Event()))
+    assert (await reply(model, (*model.answer("It is noon."), *rest)))[-1] == GenerationEnded()
+
+
 async def test_preparing_finds_a_wrong_key_before_anybody_speaks(model: Model) -> None:
     async with ScriptedHttpServer({}, models_status=401).running() as base_url:
         responder = model.make(base_url, LIMITS)
