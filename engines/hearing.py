@@ -37,7 +37,7 @@ from ..statecharts.recognition import (
 from .engine import Desk
 from .port_calls import error_of, let_go, reading
 from .ports import RecognitionRequest, RecognitionStream, Recognizer
-from .recognized import cut_off, incomplete, not_opened, too_slow, words_to_fact
+from .recognized import cut_off, incomplete, not_finished, not_opened, too_slow, words_to_fact
 from .reports import (
     RecognitionEnded,
     RecognitionErrored,
@@ -89,6 +89,9 @@ class Hearing:
         self._stream: RecognitionStream | None = None
         self._released = False
         self._finishing = False
+        self._input_over = anyio.Event()
+        # Before the chart stops waiting: what fails in time can still be transcribed from its recording.
+        self._finish_timeout_ms = desk.conversation.policies.turn.finalization_ms * 4 // 5
         self._scope = anyio.CancelScope()
 
     @property
@@ -105,6 +108,11 @@ class Hearing:
     def recorded_ms(self) -> int:
         """How much of the whole utterance is held; 0 when it outgrew the bound."""
         return int(self._format.duration_ms(self._recorded_samples)) if self._whole else 0
+
+    @property
+    def input_is_over(self) -> bool:
+        """Live audio belonged to it no more, whatever became of it."""
+        return self._finishing
 
     @property
     def is_listening(self) -> bool:
@@ -142,6 +150,7 @@ class Hearing:
     def finish(self) -> None:
         """The utterance is over."""
         self._finishing = True
+        self._input_over.set()
         self._tell(InputFinished(at=self._now))
 
     def cancel(self) -> None:
@@ -183,6 +192,7 @@ class Hearing:
         self._tell(RecognizerReady(at=self._now))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write_released, self._stream)
+            tasks.start_soon(self._bound_finish)
             await self._read_reports(self._stream)
             tasks.cancel_scope.cancel()
 
@@ -206,6 +216,12 @@ class Hearing:
             self._tell(RecognizerErrored(at=self._now, error=too_slow(int(WRITE_TIMEOUT_S * 1_000))))
         except Exception as failure:
             self._fail(failure)
+
+    async def _bound_finish(self) -> None:
+        """A recogniser that does not come to its end fails, so that nothing half-heard is taken for whole."""
+        await self._input_over.wait()
+        await self._desk.clock.sleep_until(self._now + self._finish_timeout_ms * 1_000_000)
+        self._tell(RecognizerErrored(at=self._now, error=not_finished(self._finish_timeout_ms)))
 
     async def _read_reports(self, stream: RecognitionStream) -> None:
         async with reading(stream.reports()) as reports:
@@ -255,6 +271,7 @@ class Hearing:
                 self._released = True
             case FinishStream():
                 self._finishing = True
+                self._input_over.set()
             case CancelStream():
                 if self._stream is not None:
                     self._stream.cancel("recognition cancelled")

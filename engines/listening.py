@@ -4,8 +4,8 @@ Whatever the microphone and the device sessions do, there is one track here with
 silence, and a new device session continues the positions of the one before. What was lost is told to the chart, which
 decides whether the utterance survives it.
 
-Voice activity opens turns, and ends them under the authority `vad`. Another one may end a turn while the user is still
-heard: what is said from there on is not lost, it begins a turn (or continues the committed one) at that very sample.
+Voice activity opens turns, and ends them under the authority `vad`; when another one ends a turn while the user is
+still heard, `going_on` tells what follows.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from ..statecharts.facts import (
 from ..statecharts.values import TurnAuthority
 from .end_of_turn import EndOfTurn, TurnSoFar
 from .engine import Desk
+from .going_on import GoingOn
 from .hearing import Hearing
 from .port_calls import reading
 from .ports import Microphone, Recognizer
@@ -67,7 +68,8 @@ class Listening:
     ) -> None:
         self._desk = desk
         self._recognizer = recognizer
-        semantic = desk.conversation.policies.turn.authority is TurnAuthority.SEMANTIC
+        authority = desk.conversation.policies.turn.authority
+        semantic = authority is TurnAuthority.SEMANTIC
         self._ending = TurnEnding(desk, end_of_turn) if semantic and end_of_turn is not None else None
         self._detector = VoiceActivityDetector(probability, settings or VoiceActivitySettings())
         self._pre_roll = PreRoll(SPEECH_FORMAT, PRE_ROLL_MS)
@@ -79,10 +81,7 @@ class Listening:
         self._resumes_at: int | None = None
         self._next_sample: int | None = None
         self._heard_at = 0
-        self._cut_at: int | None = None
-        """Where a turn was ended although the user was still heard."""
-        self._goes_on = False
-        """Somebody did speak behind that."""
+        self._going_on = GoingOn(desk, self._detector)
 
     # -- the microphone --------------------------------------------------------------------------------------------
 
@@ -156,7 +155,7 @@ class Listening:
             hearing.lose_audio()
         self._detector.gap()
         self._pre_roll.clear()
-        self._forget_cut()
+        self._going_on.forget()
 
     def _hear(self, frame: AudioFrame) -> None:
         self._next_sample, self._heard_at = frame.end_sample, self._now
@@ -165,7 +164,7 @@ class Listening:
             hearing.offer(frame)
         for activity in self._detector.feed(frame):
             self._tell(activity)
-        self._follow_cut()
+        self._going_on.follow()
         if self._ending is not None:
             self._ending.follow(self._detector.silence_ms, self._describe)
 
@@ -179,39 +178,12 @@ class Listening:
     def _tell(self, activity: VoiceActivity) -> None:
         match activity:
             case SpeechOnset(at_sample, _):
-                start = max(0, at_sample - SPEECH_FORMAT.samples_for_ms(SPEECH_PREFIX_MS))
-                if self._goes_on and self._cut_at is not None:
-                    start = self._cut_at
-                self._forget_cut()
-                self._desk.report(SpeechStarted(at=self._now, sample=start))
+                self._going_on.begin(max(0, at_sample - SPEECH_FORMAT.samples_for_ms(SPEECH_PREFIX_MS)))
             case SpeechOngoing(at_sample, duration_ms):
                 self._desk.report(SpeechProgressed(at=self._now, speech_ms=int(duration_ms), sample=at_sample))
             case SpeechOffset(_, silence_ms):
                 ended_at = self._now - int(silence_ms * 1_000_000)
                 self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.VAD, speech_ended_at=ended_at))
-
-    # -- speech that goes on behind the end of a turn ------------------------------------------------------------------
-
-    def _note_cut(self) -> None:
-        if self._detector.speaking and self._cut_at is None:
-            self._cut_at = self._next_sample
-
-    def _forget_cut(self) -> None:
-        self._cut_at, self._goes_on = None, False
-
-    def _follow_cut(self) -> None:
-        """Once the ended turn has its transcript, tell the onset that voice activity saw no reason to tell."""
-        if self._cut_at is None:
-            return
-        min_speech_ms = max(1, self._detector.settings.min_speech_ms)
-        self._goes_on = self._goes_on or self._detector.voiced_ms_after(self._cut_at) >= min_speech_ms
-        if not (self._goes_on or self._detector.speaking):
-            self._forget_cut()
-        elif self._goes_on and self._desk.conversation.leaves[1] not in ("speech", "hypothesis"):
-            self._desk.report(SpeechStarted(at=self._now, sample=self._cut_at))
-            if not self._detector.speaking:
-                self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.VAD))
-            self._forget_cut()
 
     # -- buttons -------------------------------------------------------------------------------------------------------
 
@@ -222,11 +194,15 @@ class Listening:
                 self._desk.report(ButtonPressed(at=self._now))
             case DeviceButton.TALK:
                 # From the next sample on: nothing that was said before the button went down is meant.
+                self._going_on.talk_is_down = True
                 talk = TurnAuthority.MANUAL
                 self._desk.report(SpeechStarted(at=self._now, authority=talk, sample=self._next_sample))
             case DeviceButton.RELEASE:
+                self._going_on.talk_is_down = False
                 self._desk.report(TurnEnded(at=self._now, authority=TurnAuthority.MANUAL))
             case DeviceButton.CLEAR:
+                self._going_on.talk_is_down = False
+                self._going_on.forget()
                 self._desk.report(TurnCancelled(at=self._now))
 
     # -- what the chart asks for -----------------------------------------------------------------------------------
@@ -248,13 +224,18 @@ class Listening:
             hearing.lose_audio()
             return
         hearing.preload(failed.recording)
+        if failed.input_is_over:
+            # What was captured since belongs to somebody else, or to nobody.
+            hearing.finish()
+            return
         # What was captured between the failure and this decision is in the ring.
         hearing.preload(self._pre_roll.since(failed.recorded_until).frames)
 
     def finish(self, action: FinishRecognition) -> None:
         hearing = self._hearings.get(action.recognition_id)
         if hearing is not None:
-            self._note_cut()
+            if self._next_sample is not None:
+                self._going_on.note_end(self._next_sample)
             hearing.finish()
 
     def cancel(self, action: CancelRecognition) -> None:

@@ -58,6 +58,13 @@ def not_opened(timeout_s: float) -> ScopedError:
     return _error("recognizer_not_opened", f"the recogniser did not open within {timeout_s:.0f} s")
 
 
+def not_finished(timeout_ms: int) -> ScopedError:
+    """It hangs at its end."""
+    return _error(
+        "recognizer_not_finished", f"the recogniser had not said everything {timeout_ms} ms after the end of its input"
+    )
+
+
 def incomplete() -> ScopedError:
     """There is a hole that nothing fills."""
     return ScopedError(

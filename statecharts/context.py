@@ -77,10 +77,16 @@ class Turn:
     speech_ms: int = 0
     kept_segments: int | None = None
     """Of a reopened turn: how many segments had been committed. Whatever follows, they are owed an answer."""
+    kept_recognitions: int = 0
+    """Of a reopened turn: how many recognitions had served it. Their late finals belong to what had been committed."""
+    kept_text: str = ""
+    """Of a reopened turn: what had been committed."""
     committed_at: int | None = None
     restarts: int = 0
     """How often more speech has restarted its reply."""
     used_fallback: bool = False
+    exceeded: bool = False
+    """It was ended for the user, who may be speaking still: what follows is another turn."""
     alarmed: bool = False
     """It has paused the reply once already; it will not again."""
     position: int = 0

@@ -21,7 +21,6 @@ from dataclasses import replace
 from .context import PendingTurn, TimerKind, Turn
 from .declaration import Compound, State
 from .facts import (
-    CloseRequested,
     InputDiscontinuity,
     RecognitionClosed,
     RecognitionFailed,
@@ -29,7 +28,6 @@ from .facts import (
     SpeechProgressed,
     SpeechStarted,
     TextSubmitted,
-    TurnCancelled,
     TurnEnded,
 )
 from .published import (
@@ -164,6 +162,8 @@ class InputTurnRules(TranscriptRules):
             restarts=turn.restarts + 1,
             used_fallback=False,
             kept_segments=len(turn.segments),
+            kept_recognitions=len(turn.recognitions),
+            kept_text=turn.final_text,
             alarmed=False,
         )
         self.begin_listening(fact.sample, continues=True)
@@ -197,11 +197,18 @@ class InputTurnRules(TranscriptRules):
 
     def restore_turn(self) -> None:
         """The continuation came to nothing: what had been committed stands, and is answered."""
+        reason = self.reason_of_discard
         self._leave_listening()
         turn = self.turn
-        kept = turn.segments[: turn.kept_segments]
-        self.context.turn = replace(turn, segments=kept, kept_segments=None, ended_by=None)
-        self.settle()
+        kept, continuation = turn.segments[: turn.kept_segments], turn.segments[turn.kept_segments or 0 :]
+        self.tell_lost(reason, any(segment.text.strip() for segment in continuation))
+        turn = replace(turn, segments=kept, kept_segments=None, ended_by=None)
+        self.context.turn = turn
+        if turn.final_text != turn.kept_text and not self.hears_itself:
+            # A late final of what had been committed came meanwhile.
+            self._commit(turn, turn.final_text, turn.authority)
+        else:
+            self.settle()
 
     def discard_turn(self) -> None:
         reason = self.reason_of_discard
@@ -211,24 +218,6 @@ class InputTurnRules(TranscriptRules):
         if isinstance(fact, RecognitionFailed):
             self.publish(StreamError(fact.error), turn_id=self.turn.turn_id)
         self.settle()
-
-    @property
-    def reason_of_discard(self) -> str:
-        fact = self.fact
-        if isinstance(fact, TurnCancelled):
-            return fact.reason
-        if isinstance(fact, RecognitionFailed):
-            return fact.error.code
-        if isinstance(fact, InputDiscontinuity):
-            return "discontinuity"
-        if self.fired is not None and self.fired.kind is TimerKind.INPUT:
-            return "timed_out"
-        if not self.turn_is_over():
-            closing = isinstance(fact, CloseRequested) or self.is_in("closing", "closed")
-            return "closed" if closing else "connection_lost"
-        if not self.words_count():
-            return "interjection"
-        return "incomplete_transcript" if self.turn.has_open_hypothesis else "no_words"
 
     def _leave_listening(self) -> None:
         """The turn is not open any more: close what served it and let a held reply speak."""

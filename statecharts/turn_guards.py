@@ -62,7 +62,7 @@ class TurnGuards(ConnectionRules):
     def continues_committed_turn(self) -> bool:
         """Inside the window, and nothing that hangs on the committed text can still be taken for done."""
         turn = self.turn
-        if turn.committed_at is None or turn.authority is TurnAuthority.CLIENT:
+        if turn.committed_at is None or turn.authority is TurnAuthority.CLIENT or turn.exceeded:
             return False
         age_ms = (self.context.now - turn.committed_at) / 1_000_000
         return age_ms <= self.policies.turn.continuation_window_ms and self.turn_may_change()
@@ -86,7 +86,8 @@ class TurnGuards(ConnectionRules):
         )
 
     def turn_is_ending(self) -> bool:
-        return self.turn.ended_by is not None and self.microphone_is_admitted()
+        """It waits for its transcript, and may still go on: no limit ended it."""
+        return self.turn.ended_by is not None and not self.turn.exceeded and self.microphone_is_admitted()
 
     def concerns_the_turn(self) -> bool:
         """Of a recognition of this turn, newer than what is known, and no repetition of a frozen segment."""
@@ -105,13 +106,17 @@ class TurnGuards(ConnectionRules):
         return all(not segment.is_final and segment.revision < fact.revision for segment in known)
 
     def _repeats_last_final(self, said: tuple[Segment, ...], fact: SegmentFinalized) -> bool:
-        """A final without identity that says again what the last one said, about the same audio."""
-        finals = [segment for segment in said if segment.is_final]
-        if not finals or any(segment.text.strip() and not segment.is_final for segment in said):
-            return False
-        last = finals[-1]
-        same_audio = (last.start_sample, last.end_sample) == (fact.start_sample, fact.end_sample)
-        return last.recognition_id == fact.recognition_id and last.text == fact.text and same_audio
+        """A final without identity that says again what one said about the same audio, or what the last one said."""
+        finals = [segment for segment in said if segment.is_final and segment.recognition_id == fact.recognition_id]
+        audio = (fact.start_sample, fact.end_sample)
+        same = [
+            known for known in finals if known.text == fact.text and (known.start_sample, known.end_sample) == audio
+        ]
+        if fact.start_sample is not None or not same:
+            return bool(same)
+        # Without a position "no" may be said a second time: an open hypothesis says that it was.
+        said_again = any(segment.text.strip() and not segment.is_final for segment in said)
+        return same[-1] is finals[-1] and not said_again
 
     def is_from_the_authority(self) -> bool:
         fact = self.fact
@@ -137,14 +142,14 @@ class TurnGuards(ConnectionRules):
         return self.limit_reached and self._transcript_is_settled(turn)
 
     def _transcript_is_settled(self, turn: Turn) -> bool:
-        """Nothing more will be recognised, or the recogniser itself ended the turn with its last segment frozen."""
+        """Nothing more will be recognised, or the one recogniser left says so itself with its last segment frozen."""
         if not turn.open_recognitions or self.hears_itself:
             return True
-        by_recognizer = self.policies.turn.authority is TurnAuthority.RECOGNIZER
-        return by_recognizer and bool(turn.final_text) and not turn.has_open_hypothesis
+        by_recognizer = isinstance(self.fact, TurnEnded) and self.fact.authority is TurnAuthority.RECOGNIZER
+        return by_recognizer and len(turn.open_recognitions) == 1 and self.has_whole_text()
 
     def has_whole_text(self) -> bool:
-        """There are words, and none of them is still a hypothesis; or the model heard the turn as it was spoken."""
+        """There are new words, and none is still a hypothesis; or the model heard the turn as it was spoken."""
         turn = self.turn
         if self.hears_itself:
             return True

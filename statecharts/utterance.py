@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from .actions import CancelRecognition, FinishRecognition, StartRecognition, TranscribeRecording
 from .context import Segment, TimerKind
+from .errors import ErrorScope, ScopedError
 from .facts import (
+    CloseRequested,
     InputDiscontinuity,
     RecognitionClosed,
     RecognitionFailed,
     SegmentFinalized,
     SpeechProgressed,
     TranscriptUpdated,
+    TurnCancelled,
 )
 from .policies import words_of
 from .published import (
@@ -22,6 +25,7 @@ from .published import (
     SegmentFrozen,
     SpeechBegan,
     StreamDiscontinuity,
+    StreamError,
     TranscriptChanged,
     TurnExceeded,
 )
@@ -84,7 +88,7 @@ class UtteranceRules(TurnGuards):
         )
 
     def replace_segment(self, segment: Segment) -> None:
-        """In place, so that the order of speaking stays."""
+        """In place, so that the order of speaking stays; a new one behind those of earlier recognitions."""
         turn = self.turn
         same = [
             place
@@ -93,12 +97,22 @@ class UtteranceRules(TurnGuards):
             and known.recognition_id == segment.recognition_id
             and segment.segment_id in (known.segment_id, None)
         ]
-        if not same:
-            self.change_turn(segments=(*turn.segments, segment))
-            return
-        segments = list(turn.segments)
-        segments[same[0]] = segment
-        self.change_turn(segments=tuple(segments))
+        segments, kept = list(turn.segments), turn.kept_segments
+        if same:
+            segments[same[0]] = segment
+        else:
+            segments.insert(self._place_of(segment), segment)
+            if kept is not None and segment.recognition_id in turn.recognitions[: turn.kept_recognitions]:
+                kept += 1
+        _sort_by_time(segments, segment.recognition_id)
+        self.change_turn(segments=tuple(segments), kept_segments=kept)
+
+    def _place_of(self, segment: Segment) -> int:
+        """Before what a later recognition heard."""
+        order = {recognition_id: place for place, recognition_id in enumerate(self.turn.recognitions)}
+        mine = order.get(segment.recognition_id, -1)
+        later = (place for place, known in enumerate(self.turn.segments) if order.get(known.recognition_id, -1) > mine)
+        return next(later, len(self.turn.segments))
 
     def heard_something(self) -> None:
         turn = self.turn
@@ -123,6 +137,7 @@ class UtteranceRules(TurnGuards):
         by_duration = self.fired is not None and self.fired.kind is TimerKind.TURN_LIMIT
         if self.turn.ended_by is None and (by_duration or self.limit_reached):
             limit = "duration" if by_duration else "words"
+            self.change_turn(exceeded=True)
             self.publish(TurnExceeded(limit), turn_id=self.turn.turn_id)
 
     def finish_recognitions(self, authority: TurnAuthority) -> None:
@@ -144,6 +159,9 @@ class UtteranceRules(TurnGuards):
         fact = self.fact
         assert isinstance(fact, RecognitionClosed | RecognitionFailed)
         self.note_closed(fact.recognition_id)
+        if isinstance(fact, RecognitionFailed):
+            # Of a committed turn: what was still to come of it will not.
+            self.publish(StreamError(fact.error), turn_id=self.turn.turn_id)
 
     def note_closed(self, recognition_id: str) -> None:
         self.change_turn(
@@ -169,10 +187,12 @@ class UtteranceRules(TurnGuards):
         turn = self.turn
         others = tuple(known for known in turn.open_recognitions if known != fact.recognition_id)
         kept = tuple(s for s in turn.segments if s.recognition_id != fact.recognition_id)
+        # It hears what the failed one was to hear, so it stands where that one stood.
+        place = turn.recognitions.index(fact.recognition_id) + 1
         self.change_turn(
             used_fallback=True,
             segments=kept,
-            recognitions=(*turn.recognitions, recognition_id),
+            recognitions=(*turn.recognitions[:place], recognition_id, *turn.recognitions[place:]),
             open_recognitions=(*others, recognition_id),
         )
         self.emit(TranscribeRecording(self.stamp, turn.turn_id, fact.recognition_id, recognition_id))
@@ -180,3 +200,45 @@ class UtteranceRules(TurnGuards):
             self.start_timer(TimerKind.FINALIZATION, self.policies.turn.finalization_ms)
             self.emit(FinishRecognition(self.stamp, recognition_id))
         self.publish(FallbackStarted(fact.recorded_ms, fact.error), turn_id=turn.turn_id)
+
+    # -- what is lost -------------------------------------------------------------------------------------------------
+
+    @property
+    def reason_of_discard(self) -> str:
+        fact = self.fact
+        if isinstance(fact, TurnCancelled):
+            return fact.reason
+        if isinstance(fact, RecognitionFailed):
+            return fact.error.code
+        if isinstance(fact, InputDiscontinuity):
+            return "discontinuity"
+        if self.fired is not None and self.fired.kind is TimerKind.INPUT:
+            return "timed_out"
+        if not self.turn_is_over():
+            closing = isinstance(fact, CloseRequested) or self.is_in("closing", "closed")
+            return "closed" if closing else "connection_lost"
+        if not self.words_count():
+            return "interjection"
+        return "incomplete_transcript" if self.turn.has_open_hypothesis else "no_words"
+
+    def tell_lost(self, reason: str, has_words: bool) -> None:
+        """Words of a continuation are not dropped in silence."""
+        fact = self.fact
+        if isinstance(fact, RecognitionFailed):
+            self.publish(StreamError(fact.error), turn_id=self.turn.turn_id)
+        elif reason == "discontinuity" or (has_words and reason in ("incomplete_transcript", "timed_out")):
+            message = "what was said last was not understood; the turn stands as it was committed before"
+            error = ScopedError("continuation_lost", "recognition", ErrorScope.TURN, message, retryable=True)
+            self.publish(StreamError(error), turn_id=self.turn.turn_id)
+
+
+def _sort_by_time(segments: list[Segment], recognition_id: str) -> None:
+    """Finals of one recognition in the order of speaking, where it told their times; the others keep their places."""
+    timed = [
+        place
+        for place, known in enumerate(segments)
+        if known.recognition_id == recognition_id and known.start_sample is not None
+    ]
+    in_order = sorted((segments[place] for place in timed), key=lambda segment: segment.start_sample or 0)
+    for place, segment in zip(timed, in_order, strict=True):
+        segments[place] = segment

@@ -320,19 +320,47 @@ async def test_a_recogniser_that_never_opens_is_given_up_when_the_transcript_is_
     assert rehearsal.left_behind == ()
 
 
+def hanging(text: str) -> Script[RecognitionReport]:
+    """It tells a hypothesis and never ends."""
+    return Script([Step(SegmentHypothesis("s", 1, text)), Step(RecognitionEnded(), wait_ms=3_600_000)])
+
+
 async def test_a_recogniser_that_hangs_after_the_input_ended_is_given_up_and_its_hypothesis_is_not_committed() -> None:
-    hanging: Script[RecognitionReport] = Script(
-        [Step(SegmentHypothesis("s", 1, "what time")), Step(RecognitionEnded(), wait_ms=3_600_000)]
-    )
-    rehearsal = listening(hanging)
+    rehearsal = listening(hanging("what time"), hanging("what time"))
     async with rehearsal.running():
         await speak(rehearsal)
         await rehearsal.until("turn.discarded")
-    assert discard_reasons(rehearsal) == ["incomplete_transcript"]
-    stream = recognizer_of(rehearsal).streams[0]
-    assert stream.cancel_reason == "recognition cancelled"
-    assert stream.closed
+    assert discard_reasons(rehearsal) == ["recognizer_not_finished"]
+    for stream in recognizer_of(rehearsal).streams:
+        assert stream.cancel_reason == "recognition cancelled"
+        assert stream.closed
     assert rehearsal.left_behind == ()
+
+
+async def test_what_a_hanging_recogniser_kept_to_itself_is_transcribed_from_the_recording() -> None:
+    rehearsal = listening(hanging("what time"), Script(hears("what time is it")))
+    async with rehearsal.running():
+        await speak(rehearsal)
+        await rehearsal.until("turn.committed")
+    assert [event.payload.text for event in rehearsal.of("turn.committed")] == ["what time is it"]  # type: ignore[attr-defined]
+    live, batch = recognizer_of(rehearsal).streams
+    assert pcm_of(batch) == pcm_of(live)
+    assert batch.input_finished
+
+
+async def test_a_batch_attempt_of_an_ended_recognition_does_not_hear_what_came_after_it() -> None:
+    """The user went on before the transcript was there: the rest belongs to the second recognition."""
+    rehearsal = listening(
+        hanging("what time"), Script(hears("in Paris", every_samples=800)), Script(hears("what time is it"))
+    )
+    async with rehearsal.running():
+        await speak(rehearsal, after_ms=400)
+        await speak(rehearsal, before_ms=600, duration_ms=6_000)
+        await rehearsal.until("turn.committed")
+    assert [event.payload.text for event in rehearsal.of("turn.committed")] == ["what time is it in Paris"]  # type: ignore[attr-defined]
+    first, second, batch = recognizer_of(rehearsal).streams
+    assert pcm_of(batch) == pcm_of(first)
+    assert sound_ms(pcm_of(second)) == 6_000
 
 
 async def test_a_cancel_reaches_the_stream() -> None:

@@ -7,7 +7,7 @@ import pytest
 from voicechart.statecharts import Policies, TurnPolicy
 from voicechart.statecharts.actions import CancelGeneration, CancelRecognition, StoreUserTurn
 from voicechart.statecharts.context import TimerKind
-from voicechart.statecharts.published import SpeechBegan, TurnCommitted, TurnDiscarded, TurnDropped
+from voicechart.statecharts.published import SpeechBegan, StreamError, TurnCommitted, TurnDiscarded, TurnDropped
 from voicechart.statecharts.testing import HANDS_FREE, Reached, ScriptedConversation
 from voicechart.statecharts.values import InterruptionSource, Outcome, TurnAuthority
 
@@ -235,7 +235,70 @@ def test_a_recognition_that_is_open_when_the_next_turn_begins_still_belongs_to_t
     script.understands("for two", "2", recognition_id=late)
     script.understands("please", "1")
     script.user_stops_speaking()
+    assert script.record.committed_turns() == ["book a table"]
+    script.recognition_ends(late)
+    script.recognition_ends()
     assert script.record.committed_turns() == ["book a table", "for two please"]
+
+
+def test_a_recogniser_that_fails_behind_its_committed_turn_is_not_silent_about_it() -> None:
+    script = endpointed()
+    script.recognition_fails(recorded_ms=1_000)
+    assert [told.error.code for told in script.record.published(StreamError)] == ["recognizer_lost"]
+    assert script.record.committed_turns() == ["book a table"]
+
+
+def test_a_late_final_of_what_was_committed_stands_before_the_continuation() -> None:
+    script = endpointed()
+    late = script.recognition_id
+    script.user_starts_speaking()
+    script.understands("please", "1")
+    script.understands("for two", "2", recognition_id=late)
+    script.user_stops_speaking()
+    script.recognition_ends(late)
+    script.recognition_ends()
+    assert script.record.committed_turns() == ["book a table for two please"]
+
+
+def test_a_late_final_is_committed_although_the_continuation_came_to_nothing() -> None:
+    script = endpointed()
+    late = script.recognition_id
+    script.user_starts_speaking()
+    script.understands("for two", "2", recognition_id=late)
+    script.user_stops_speaking()
+    script.recognition_ends(late)
+    script.recognition_ends()
+    assert script.record.committed_turns() == ["book a table for two"]
+
+
+@pytest.mark.parametrize("how", ["incomplete", "lost audio", "failed"])
+def test_words_of_a_continuation_are_not_dropped_in_silence(how: str) -> None:
+    script = ScriptedConversation().opened()
+    script.user_says("book a table")
+    script.user_starts_speaking()
+    script.hears("and then")
+    if how == "incomplete":
+        script.user_stops_speaking()
+        script.recognition_ends()
+    elif how == "lost audio":
+        script.audio_is_lost(500)
+    else:
+        script.recognition_fails(recorded_ms=0)
+    told = [error.error.code for error in script.record.published(StreamError)]
+    assert told == ["recognizer_lost" if how == "failed" else "continuation_lost"]
+    assert not script.record.published(TurnDiscarded)
+
+
+def test_a_turn_that_its_limit_ended_is_not_continued() -> None:
+    script = ScriptedConversation(Policies(turn=TurnPolicy(max_turn_words=2))).opened()
+    script.user_starts_speaking()
+    script.understands("one two three")
+    script.user_starts_speaking()
+    script.recognition_ends()
+    assert script.record.committed_turns() == ["one two three"]
+    script.user_starts_speaking()
+    script.finishes_saying("four")
+    assert script.record.committed_turns() == ["one two three", "four"]
 
 
 # -- waiting for admission -----------------------------------------------------------------------------------------

@@ -305,15 +305,68 @@ def test_a_turn_that_never_pauses_is_ended_for_the_user() -> None:
     assert [told.limit for told in script.record.published(TurnExceeded)] == ["duration"]
 
 
+def test_a_limit_that_finds_nothing_to_wait_for_commits_at_once_and_says_so() -> None:
+    script = with_turn(max_turn_ms=5_000)
+    script.user_starts_speaking()
+    script.understands("one two")
+    script.recognition_ends()
+    script.wait(5_000)
+    assert [told.limit for told in script.record.published(TurnExceeded)] == ["duration"]
+    assert script.conversation.configuration.input_turn == "committed"
+
+
 @pytest.mark.parametrize("limit", ["words", "duration"])
-def test_a_limit_that_finds_nothing_to_wait_for_commits_at_once_and_says_so(limit: str) -> None:
+def test_a_limit_waits_for_a_recogniser_that_may_have_heard_more(limit: str) -> None:
     script = with_turn(authority=TurnAuthority.RECOGNIZER, max_turn_words=3, max_turn_ms=5_000)
     script.user_starts_speaking()
     script.understands("one two three four" if limit == "words" else "one two")
     if limit == "duration":
         script.wait(5_000)
     assert [told.limit for told in script.record.published(TurnExceeded)] == [limit]
-    assert script.conversation.configuration.input_turn == "committed"
+    assert script.conversation.configuration.input_turn == "hypothesis"
+    script.understands("and five", "2")
+    script.recognition_ends()
+    assert script.record.committed_turns()[0].endswith("and five")
+
+
+@pytest.mark.parametrize("authority", [TurnAuthority.VAD, TurnAuthority.RECOGNIZER])
+def test_a_fallback_takes_the_place_of_what_failed_and_is_finished_in_the_same_step(authority: TurnAuthority) -> None:
+    script = with_turn(authority=authority)
+    script.user_starts_speaking()
+    script.hears("one")
+    first = script.recognition_id
+    script.user_stops_speaking()
+    script.user_starts_speaking()
+    script.understands("two", "1")
+    second = script.recognition_id
+    script.user_stops_speaking()
+    script.recognition_fails(recorded_ms=1_000, recognition_id=first)
+    script.record.assert_in_order(TranscribeRecording, FinishRecognition)
+    script.understands("one", "1")
+    script.recognition_ends()
+    script.recognition_ends(second)
+    assert script.record.committed_turns() == ["one two"]
+
+
+def test_finals_of_one_recognition_stand_in_the_order_of_their_times(reached: Reached) -> None:
+    script = reached.speech()
+    script.understands("three", "3", samples=(32_000, 48_000))
+    script.understands("one", "1", samples=(0, 16_000))
+    script.understands("two", "2", samples=(16_000, 32_000))
+    script.user_stops_speaking()
+    script.recognition_ends()
+    assert script.record.committed_turns() == ["one two three"]
+
+
+def test_a_final_without_identity_is_told_again_although_the_next_hypothesis_is_open(reached: Reached) -> None:
+    script = reached.speech()
+    script.understands("no", None, samples=(0, 8_000))
+    script.hears("no way", "2")
+    script.understands("no", None, samples=(0, 8_000))
+    script.understands("no way", "2", samples=(8_000, 16_000))
+    script.user_stops_speaking()
+    script.recognition_ends()
+    assert script.record.committed_turns() == ["no no way"]
 
 
 def test_speech_before_the_transcript_is_complete_resumes_the_turn(reached: Reached) -> None:
