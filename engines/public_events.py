@@ -49,6 +49,7 @@ _OF_FAMILY: dict[str, tuple[str, Visibility]] = {
     "announcement": ("assistant", Visibility.USER),
     "tool": ("assistant", Visibility.USER),
     "task": ("assistant", Visibility.USER),
+    "announcement": ("assistant", Visibility.USER),
     "delivery": ("speaker", Visibility.USER),
     "speech": ("speaker", Visibility.SPEECH),
     "audio": ("speaker", Visibility.SPEECH),
@@ -112,6 +113,18 @@ class SpeechTextCommitted(Payload):
     type: ClassVar[str] = "speech.text_committed"
     unit_index: int
     text: str
+    source_end: int | None = None
+    """Where it ends in the visible text, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechUnitVoiced(Payload):
+    """A unit of speech exists as sound: samples [start_sample, end_sample) of the reply's output stream."""
+
+    type: ClassVar[str] = "speech.unit_synthesized"
+    unit_index: int
+    start_sample: int
+    end_sample: int
 
 
 @dataclass(frozen=True, slots=True)

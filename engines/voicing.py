@@ -34,7 +34,7 @@ from .output_gate import OutputGate
 from .output_stream import OutputStream
 from .port_calls import error_of, let_go, reading
 from .ports import OutputOpening, Speaker, SpeechUnit, SynthesisRequest, SynthesisStream, Synthesizer
-from .public_events import SpeechTextCommitted
+from .public_events import SpeechTextCommitted, SpeechUnitVoiced
 from .reply_text import Heard, ReplyText
 from .reports import (
     PortError,
@@ -181,7 +181,8 @@ class Voicing:
                 while not self._ahead.has_room:
                     await self._changed.wait()
                 self._ahead.hand_in(unit)
-                self._desk.publish(SpeechTextCommitted(unit.index, unit.text), response_id=self._response_id)
+                committed = SpeechTextCommitted(unit.index, unit.text, unit.source_end)
+                self._desk.publish(committed, response_id=self._response_id)
                 await stream.write(unit)
         except Exception as failure:
             # What was produced before is played, and the stream's own word on its end is the better one.
@@ -207,15 +208,9 @@ class Voicing:
                 self._words.complete(unit_index, words)
                 self._ahead.complete(unit_index)
                 self._note_change()
-                self._desk.report(
-                    SpeechUnitSynthesized(
-                        at=self._now,
-                        output_epoch=self._epoch,
-                        unit_index=unit_index,
-                        start_sample=start_sample,
-                        end_sample=end_sample,
-                    )
-                )
+                where = {"unit_index": unit_index, "start_sample": start_sample, "end_sample": end_sample}
+                self._desk.publish(SpeechUnitVoiced(**where), response_id=self._response_id)
+                self._desk.report(SpeechUnitSynthesized(at=self._now, output_epoch=self._epoch, **where))
             case SynthesisEnded():
                 # What exists is what was forwarded, whatever the synthesiser counts.
                 self._tell(SynthesizerEnded(at=self._now, end_sample=self._end_sample))
