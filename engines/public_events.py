@@ -46,7 +46,6 @@ _OF_FAMILY: dict[str, tuple[str, Visibility]] = {
     "response": ("assistant", Visibility.USER),
     "run": ("assistant", Visibility.USER),
     "text": ("assistant", Visibility.USER),
-    "announcement": ("assistant", Visibility.USER),
     "tool": ("assistant", Visibility.USER),
     "task": ("assistant", Visibility.USER),
     "announcement": ("assistant", Visibility.USER),
