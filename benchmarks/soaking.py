@@ -21,7 +21,7 @@ from voicechart.statecharts.actions import Publish
 from voicechart.statecharts.chart import Step
 from voicechart.statecharts.context import Context
 from voicechart.statecharts.facts import ButtonPressed
-from voicechart.statecharts.published import DeliveryRecorded, PlaybackBegan, SessionReady, TurnCommitted
+from voicechart.statecharts.published import DeliveryRecorded, PlaybackBegan, SessionReady, TurnCommitted, TurnDiscarded
 
 INTERRUPTED_SHARE = 0.4
 """Some replies are over before they can be interrupted."""
@@ -60,6 +60,8 @@ class Notes:
 
     figures: list[Figures] = field(default_factory=list[Figures])
     asked: int = 0
+    not_understood: int = 0
+    """Nothing was made of a question: its turn was discarded."""
     unanswered: int = 0
     interrupted: int = 0
     turns: int = 0
@@ -170,12 +172,16 @@ class Soak:
         if not into_a_reply:
             await anyio.sleep(self._random.uniform(0, LONGEST_PAUSE_S))
         replies, deliveries = self._count(PlaybackBegan), self._count(DeliveryRecorded)
-        turns = self._count(TurnCommitted)
+        turns, discards = self._count(TurnCommitted), self._count(TurnDiscarded)
         notes.asked += 1
         interrupts = self._random.random() < INTERRUPTED_SHARE
         await self._room.say(notes.asked, interrupted=interrupts)
         with anyio.move_on_after(PATIENCE_S) as answering:
-            await self._until(lambda: self._count(TurnCommitted) > turns)
+            await self._until(lambda: self._count(TurnCommitted) > turns or self._count(TurnDiscarded) > discards)
+            if self._count(TurnCommitted) == turns:
+                notes.not_understood += 1
+                await self._until(self._is_quiet)
+                return False
             await self._until(lambda: self._count(PlaybackBegan) > replies)
             if interrupts:
                 with anyio.move_on_after(self._random.uniform(0.2, LONGEST_LISTEN_S)):
@@ -186,7 +192,9 @@ class Soak:
             if interrupts:
                 self._session.report(ButtonPressed(at=self._session.clock.now_ns()))
             await self._until(lambda: self._count(DeliveryRecorded) > deliveries and self._is_quiet())
-        notes.unanswered += answering.cancelled_caught
+        if answering.cancelled_caught:
+            notes.unanswered += 1
+            print(f"question {notes.asked} has no answer: {self._session.conversation.leaves}", file=sys.stderr)
         return False
 
     def _is_quiet(self) -> bool:
@@ -201,6 +209,8 @@ class Soak:
             if isinstance(action, Publish):
                 kind = type(action.payload)
                 self._counts[kind] = self._counts.get(kind, 0) + 1
+                if isinstance(action.payload, TurnDiscarded):
+                    print(f"question {self._notes.asked} was discarded: {action.payload.reason}", file=sys.stderr)
         self._changed.set()
 
     async def _until(self, holds: Callable[[], bool]) -> None:
