@@ -89,6 +89,7 @@ async def recognizer_for(fixture: WireFixture) -> AsyncGenerator[Recognizer, Non
 
 async def played(recognizer: Recognizer) -> list[RecognitionReport | PortError]:
     reports: list[RecognitionReport | PortError] = []
+    refused: str | None = None
     with anyio.fail_after(DEADLINE_S):
         try:
             stream = await recognizer.open(RecognitionRequest("u1", SPEECH_FORMAT))
