@@ -13,9 +13,10 @@ audio service is a process of its own behind a Unix socket, Whisper hears questi
 `--scripted-recognizer`, where two cores are too busy), the companion answers and eSpeak speaks.
 
 Between two turns, with nothing under way, the process looks at itself. The first figures that count are those after a
-quarter of the time, when caches and windows are full. The run is sound when what is counted has not grown since, memory
-by less than `MEMORY_GROWTH_MIB`, no queue went beyond its budget, and every question that was understood was answered.
-Progress goes to the standard error; SIGINT (ctrl-C) ends with the figures so far.
+quarter of the time, when caches and windows are full. The run is sound when nothing that is counted has grown from the
+second quarter to the last one, memory by less than `MEMORY_GROWTH_MIB`, no queue went beyond its budget, and every
+question that was understood was answered. Progress goes to the standard error; SIGINT (ctrl-C) ends with the figures so
+far.
 """
 
 from __future__ import annotations
@@ -51,18 +52,29 @@ def first_that_counts(notes: Notes) -> Figures:
     return next(figures for figures in notes.figures if figures.minute >= WARM_UP * end)
 
 
+def growth_of(notes: Notes, name: str) -> float | None:
+    """From the most in the second quarter of the run to the least in its last one: what comes and goes has not grown.
+
+    None where it is not known.
+    """
+    end, first = notes.figures[-1].minute, first_that_counts(notes)
+    early = [known for known in notes.figures if first.minute <= known.minute <= end / 2] or [first]
+    late = [known for known in notes.figures if known.minute >= 0.75 * end]
+    before, after = ([getattr(known, name) for known in part] for part in (early, late))
+    return None if None in (*before, *after) else min(after) - max(before)
+
+
 def problems_of(notes: Notes) -> list[str]:
     """What is wrong; nothing, if the run is sound."""
     if len(notes.figures) < 2:
         return ["too short: there are no two figures to compare"]
     found: list[str] = []
-    first, last = asdict(first_that_counts(notes)), asdict(notes.figures[-1])
     for name in COUNTED:
-        if first[name] is not None and last[name] > first[name]:
-            found.append(f"{name} grew from {first[name]} to {last[name]}")
+        if (growth := growth_of(notes, name)) is not None and growth > 0:
+            found.append(f"{name} grew by {growth}")
     for name in REMEMBERED:
-        if first[name] is not None and last[name] - first[name] > MEMORY_GROWTH_MIB:
-            found.append(f"{name} grew from {first[name]} to {last[name]} MiB")
+        if (growth := growth_of(notes, name)) is not None and growth > MEMORY_GROWTH_MIB:
+            found.append(f"{name} grew by {growth:.1f} MiB")
     if notes.queue_peak_ms > QUEUE_TARGET_MS:
         found.append(f"{notes.queue_peak_ms:.0f} ms of audio were queued at once")
     if notes.not_understood > MISHEARD_SHARE * notes.asked:
