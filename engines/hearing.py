@@ -176,11 +176,14 @@ class Hearing:
     async def run(self) -> None:
         """Open the recogniser, write what is released, report what it says. Ends when the recognition has."""
         with self._scope:
-            try:
-                if self._chart.state == "connecting":
-                    await self._recognize()
-            except Exception as failure:
-                self._fail(failure)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._bound_finish)
+                try:
+                    if self._chart.state == "connecting":
+                        await self._recognize()
+                except Exception as failure:
+                    self._fail(failure)
+                tasks.cancel_scope.cancel()
         await let_go(self._stream, "the recogniser's stream")
 
     async def _recognize(self) -> None:
@@ -192,7 +195,6 @@ class Hearing:
         self._tell(RecognizerReady(at=self._now))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._write_released, self._stream)
-            tasks.start_soon(self._bound_finish)
             await self._read_reports(self._stream)
             tasks.cancel_scope.cancel()
 

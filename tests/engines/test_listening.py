@@ -220,6 +220,21 @@ async def test_when_recognition_fails_the_whole_recording_is_sent_again_once(
     assert sound_ms(pcm_of(second)) == 2_000
 
 
+async def test_a_fallback_recogniser_hears_the_recording_of_what_failed() -> None:
+    dead: Script[RecognitionReport] = Script(
+        [Step(RecognitionErrored(scripted_error("stt_died", "recognition")), written_samples=9_600)]
+    )
+    live, batch = ScriptedRecognizer(dead), ScriptedRecognizer(Script(hears("what time is it")))
+    rehearsal = Rehearsal(recognizer=live, fallback_recognizer=batch, voice_activity_settings=QUICK)
+    async with rehearsal.running():
+        assert batch.prepared
+        await speak(rehearsal, duration_ms=2_000)
+        await rehearsal.until("turn.committed")
+    assert (live.opened, batch.opened) == (1, 1)
+    assert sound_ms(pcm_of(batch.streams[0])) == 2_000
+    assert (live.closed, batch.closed) == (True, True)
+
+
 async def test_a_second_failure_gives_the_turn_up_with_its_reason() -> None:
     dead: Script[RecognitionReport] = Script(
         [Step(RecognitionErrored(scripted_error("stt_died", "recognition")), written_samples=3_200)]
@@ -310,13 +325,23 @@ async def test_a_recogniser_that_refuses_audio_is_a_failure() -> None:
     assert all(stream.closed for stream in recognizer_of(rehearsal).streams)
 
 
+async def test_a_recogniser_that_refuses_to_open_is_told_by_its_own_error() -> None:
+    refused: Script[RecognitionReport] = Script(open_error=scripted_error("no_weights", "recognition"))
+    rehearsal = listening(refused, refused)
+    async with rehearsal.running():
+        await speak(rehearsal)
+        await rehearsal.until("turn.discarded")
+    assert discard_reasons(rehearsal) == ["no_weights"]
+    assert rehearsal.of("input.fallback")[0].as_json()["payload"]["error"]["code"] == "no_weights"
+
+
 async def test_a_recogniser_that_never_opens_is_given_up_when_the_transcript_is_due() -> None:
     forever: Script[RecognitionReport] = Script(open_after_ms=3_600_000)
     rehearsal = listening(forever, forever)
     async with rehearsal.running():
         await speak(rehearsal, duration_ms=1_000)
         await rehearsal.until("turn.discarded")
-    assert discard_reasons(rehearsal) == ["no_words"]
+    assert discard_reasons(rehearsal) == ["recognizer_not_finished"]
     assert rehearsal.left_behind == ()
 
 

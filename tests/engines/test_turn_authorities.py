@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -81,7 +82,7 @@ class BrokenJudge(Judge):
         raise ZeroDivisionError
 
 
-def policies(authority: TurnAuthority, **changes: int) -> Policies:
+def policies(authority: TurnAuthority, **changes: Any) -> Policies:
     return replace(HANDS_FREE, turn=TurnPolicy(authority=authority, **changes))
 
 
@@ -91,7 +92,7 @@ def listening(
     judge: Judge | None = None,
     capabilities: RecognizerCapabilities = ENDPOINTING,
     responder: ScriptedResponder | None = None,
-    **changes: int,
+    **changes: Any,
 ) -> Rehearsal:
     return Rehearsal(
         recognizer=ScriptedRecognizer(*scripts, capabilities=capabilities),
