@@ -48,6 +48,10 @@ class CascadePorts:
     voice_activity_settings: VoiceActivitySettings | None = None
     end_of_turn: EndOfTurn | None = None
     """Judges pauses under the turn authority `semantic`; no other authority asks it."""
+    fallback_recognizer: Recognizer | None = None
+    """Hears the recording of an utterance whose recognition failed, and the rest of it; a final-only one will do.
+    Without one, the recogniser itself is asked once more.
+    """
 
 
 class CascadeEngine(DeviceEngine):
@@ -61,7 +65,14 @@ class CascadeEngine(DeviceEngine):
         ports = self.ports
         speaking = Speaking(desk, ports.synthesizer, self.gate)
         return Parts(
-            Listening(desk, ports.recognizer, ports.voice_activity, ports.voice_activity_settings, ports.end_of_turn),
+            Listening(
+                desk,
+                ports.recognizer,
+                ports.voice_activity,
+                ports.voice_activity_settings,
+                ports.end_of_turn,
+                ports.fallback_recognizer,
+            ),
             speaking,
             Replying(
                 desk,
@@ -78,6 +89,7 @@ class CascadeEngine(DeviceEngine):
     async def aclose(self) -> None:
         """Release device, recogniser, model and synthesiser."""
         await let_go(self.ports.recognizer, "the recogniser")
+        await let_go(self.ports.fallback_recognizer, "the fallback recogniser")
         await let_go(self.ports.responder, "the model")
         await let_go(self.ports.synthesizer, "the synthesiser")
         await self.ports.history.flush()
@@ -90,6 +102,8 @@ class CascadeEngine(DeviceEngine):
         if authority is TurnAuthority.SEMANTIC and ports.end_of_turn is not None:
             await ports.end_of_turn.prepare()
         await self.ports.recognizer.prepare()
+        if ports.fallback_recognizer is not None:
+            await ports.fallback_recognizer.prepare()
         await self.ports.responder.prepare()
         await self.ports.synthesizer.prepare()
 

@@ -65,9 +65,11 @@ class Listening:
         probability: SpeechProbability,
         settings: VoiceActivitySettings | None = None,
         end_of_turn: EndOfTurn | None = None,
+        fallback_recognizer: Recognizer | None = None,
     ) -> None:
         self._desk = desk
         self._recognizer = recognizer
+        self._fallback_recognizer = fallback_recognizer or recognizer
         authority = desk.conversation.policies.turn.authority
         semantic = authority is TurnAuthority.SEMANTIC
         self._ending = TurnEnding(desk, end_of_turn) if semantic and end_of_turn is not None else None
@@ -246,8 +248,10 @@ class Listening:
 
     def _new_hearing(self, action: StartRecognition | TranscribeRecording) -> Hearing:
         recognition_id = action.recognition_id
+        again = isinstance(action, TranscribeRecording)
+        recognizer = self._fallback_recognizer if again else self._recognizer
         hearing = Hearing(
-            self._desk, self._recognizer, recognition_id, SPEECH_FORMAT, action.stamp, on_failure=self._set_aside
+            self._desk, recognizer, recognition_id, SPEECH_FORMAT, action.stamp, on_failure=self._set_aside
         )
         self._hearings[recognition_id] = hearing
         self._desk.start_task(self._run, hearing, name=f"hearing {recognition_id}")

@@ -189,6 +189,7 @@ class Rehearsal(Conducted):
         system_prompt: str | None = None,
         policies: Policies = HANDS_FREE,
         conversation: Conversation | None = None,
+        fallback_recognizer: Recognizer | None = None,
     ) -> None:
         history = history or MemoryHistory()
         self.engine = CascadeEngine(
@@ -204,6 +205,7 @@ class Rehearsal(Conducted):
                 system_prompt=system_prompt,
                 voice_activity_settings=voice_activity_settings,
                 end_of_turn=end_of_turn,
+                fallback_recognizer=fallback_recognizer,
             )
         )
         conversation = conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
