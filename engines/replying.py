@@ -115,9 +115,15 @@ class Replying:
     def announce(self, action: StartAnnouncement) -> None:
         """Say a text as it is; a private one is told and remembered nowhere."""
         reply = self._new_reply(action, recorded=action.recorded)
-        reply.append(action.text)
-        reply.close_text()
+        # Not in this breath: that it begins is told before its text is.
+        self._desk.start_task(self._say, reply, action.text, name=f"saying {action.response_id}")
+
+    async def _say(self, reply: LiveReply, text: str) -> None:
+        if reply.record.delivery is None:
+            reply.append(text)
+            reply.close_text()
         reply.end(Outcome.COMPLETED, "")
+        self._forget_if_settled(reply)
 
     def _new_reply(self, action: StartGeneration | StartAnnouncement, *, recorded: bool = True) -> LiveReply:
         response_id = action.response_id

@@ -11,14 +11,16 @@ The state:
               state: listening | hypothesis | final | committed | discarded
     entries   the newest turns and replies, oldest first:
       user       {kind, turn_id, text, authority, revision, status: committed | dropped, reason}
-      assistant  {kind, response_id, run_id, turn_id, attempt, text, is_final, state, reason, interrupted, delivery,
-                  stream_id, units, tools}
+      assistant  {kind, response_id, run_id, turn_id, attempt, announced, text, is_final, state, reason, interrupted,
+                  delivery, stream_id, units, tools}
+                 announced: true where the text was given, and no model asked
                  state: running | cancelling | completed | cancelled | failed
                  interrupted: null or {source, reason};  delivery: null or {status, units, played_samples}
                  units: [{index, text, source_end, end_sample}];  tools: [{call_id, name, background, state, progress}]
     playback  null, or the newest output stream:
               {stream_id, response_id, state, sample_rate_hz, played_samples, underruns}
               state: buffering | playing | paused | drained | stopped
+    tasks     the newest background tasks: [{task_id, name, state}]
     error     null, or the newest error: {code, stage, scope, message}
 """
 
@@ -32,6 +34,7 @@ Json = dict[str, Any]
 KEPT_ENTRIES = 60
 KEPT_CHARS = 200_000
 """Of the texts of all entries; the newest entry is kept whole."""
+KEPT_TASKS = 32
 KEPT_PARTS = 512
 """Units and tools of one reply; the newest ones."""
 
@@ -43,6 +46,7 @@ def empty_state() -> Json:
         "caption": None,
         "entries": [],
         "playback": None,
+        "tasks": [],
         "error": None,
     }
 
@@ -141,7 +145,12 @@ def _dropped(state: Json, event: Json, payload: Json) -> Json:
 # -- the assistant -------------------------------------------------------------------------------------------------
 
 
-def _started(state: Json, event: Json, payload: Json) -> Json:
+def _announced(state: Json, event: Json, payload: Json) -> Json:
+    """A text is said as it is. Of a private one nothing is shown."""
+    return state if payload["private"] else _started(state, event, {"attempt": 1}, announced=True)
+
+
+def _started(state: Json, event: Json, payload: Json, *, announced: bool = False) -> Json:
     response_id = event.get("response_id")
     if _place(state["entries"], "response_id", response_id) is not None:
         return _with_reply(state, event, lambda entry: {**entry, "attempt": payload["attempt"]})
@@ -151,6 +160,7 @@ def _started(state: Json, event: Json, payload: Json) -> Json:
         "run_id": event.get("run_id"),
         "turn_id": event.get("turn_id"),
         "attempt": payload["attempt"],
+        "announced": announced,
         "text": "",
         "is_final": False,
         "state": "running",
@@ -257,6 +267,12 @@ def _with_tool(state: Json, event: Json, told: Json) -> Json:
     return state
 
 
+def _task(state: Json, event: Json, payload: Json) -> Json:
+    task = {name: payload[name] for name in ("task_id", "name", "state")}
+    others = [other for other in state["tasks"] if other["task_id"] != task["task_id"]]
+    return {**state, "tasks": [*others, task][-KEPT_TASKS:]}
+
+
 # -- sound ---------------------------------------------------------------------------------------------------------
 
 
@@ -340,6 +356,7 @@ _CHANGES: dict[str, Callable[[Json, Json, Json], Json]] = {
     "turn.committed": _committed,
     "turn.discarded": _discarded,
     "turn.dropped": _dropped,
+    "announcement.started": _announced,
     "response.started": _started,
     "text.delta": _wrote,
     "text.final": _finished,
@@ -354,6 +371,7 @@ _CHANGES: dict[str, Callable[[Json, Json, Json], Json]] = {
     "tool.ended": _tool_ended,
     "tool.completed": _tool_ended,
     "tool.failed": _tool_ended,
+    "task.updated": _task,
     "audio.started": _opened,
     "playback.started": _playback(state="playing"),
     "playback.progress": _playback(),

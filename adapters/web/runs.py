@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 from ...engines.public_events import PublicEvent
-from ...statecharts.published import DeliveryRecorded, ResponseStarted, RunTerminal
+from ...statecharts.published import AnnouncementBegan, DeliveryRecorded, ResponseStarted, RunTerminal
 
 KEPT_RUNS = 256
 
@@ -33,7 +33,7 @@ class Runs:
 
     def note(self, event: PublicEvent) -> None:
         match event.payload:
-            case ResponseStarted() if event.run_id is not None and event.response_id is not None:
+            case ResponseStarted() | AnnouncementBegan() if event.run_id is not None and event.response_id is not None:
                 self._runs.setdefault(event.run_id, Run(event.run_id, event.response_id))
                 while len(self._runs) > KEPT_RUNS:
                     self._runs.popitem(last=False)

@@ -149,6 +149,7 @@ async def test_a_new_message_cuts_the_reply_off_and_is_answered() -> None:
         await rehearsal.until_true(lambda: rehearsal.replies[-1].outcome is Outcome.COMPLETED)
         await rehearsal.until("delivery.recorded", 2)
     assert responder.streams[0].cancel_reason is not None
+    assert [event.type for event in rehearsal.events].count("interruption.accepted") == 1
     assert outcomes(rehearsal) == [Outcome.CANCELLED, Outcome.COMPLETED]
     first = next(reply for reply in rehearsal.replies if reply.outcome is Outcome.CANCELLED)
     assert first.delivery is not None

@@ -15,7 +15,15 @@ from voicechart.adapters.web.hub import EventHub, HubLimits
 from voicechart.adapters.web.observing import Batch, Observer, ObserverLimits
 from voicechart.adapters.web.window import WindowLimits
 from voicechart.adapters.web.wire import WireEvent
-from voicechart.engines.public_events import PublicStream, SpeechTextCommitted, TextAppended, TextFinished, Visibility
+from voicechart.engines.public_events import (
+    PublicStream,
+    SpeechTextCommitted,
+    SpeechUnitVoiced,
+    TaskUpdated,
+    TextAppended,
+    TextFinished,
+    Visibility,
+)
 from voicechart.statecharts import published as told
 from voicechart.statecharts.actions import Publish, Stamp
 from voicechart.statecharts.errors import ErrorScope, ScopedError
@@ -62,6 +70,9 @@ RARE: st.SearchStrategy[Payload] = st.one_of(
     st.builds(told.ToolStarted, st.just("weather"), st.booleans()),
     st.builds(told.ToolEnded, st.sampled_from(ToolStatus)),
     st.builds(told.CancelRequested, st.just("asked_for")),
+    st.builds(told.AnnouncementBegan, st.integers(1, 3), st.booleans()),
+    st.builds(TaskUpdated, IDS, st.just("parcel"), st.sampled_from(("running", "completed"))),
+    st.builds(SpeechUnitVoiced, st.integers(0, 4), SAMPLES, SAMPLES),
     st.builds(told.PlaybackBegan),
     st.builds(told.PlaybackStarved, st.integers(1, 3)),
     st.builds(told.PlaybackCut, st.just("stopped")),
