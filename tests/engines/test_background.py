@@ -310,11 +310,10 @@ async def test_a_finished_task_may_ask_for_words_to_the_user_and_only_where_its_
     def breaks(_: str) -> str:
         raise ValueError
 
-    for announce, expected in (
-        (lambda result: f"I have read {result}.", ["I have read page 1."]),
-        (None, []),
-        (breaks, []),
-    ):
+    def tells(result: str) -> str:
+        return f"I have read {result}."
+
+    for announce, expected in ((tells, ["I have read page 1."]), (None, []), (breaks, [])):
         words.clear()
         library.gate(1).set()
         responder = ScriptedResponder(asks(1), Script(says("I am at it.")))

@@ -52,7 +52,7 @@ def asks(*names: str, text: str = "") -> Script[GenerationReport]:
     return Script([*steps, Step(GenerationEnded(awaits_tools=True))])
 
 
-async def said_with(*tools: Tool, text: str = "", ms_per_char: float = 20) -> tuple[list[tuple[str, float]], Rehearsal]:
+async def said_with(*tools: Tool, text: str = "", ms_per_char: int = 20) -> tuple[list[tuple[str, float]], Rehearsal]:
     """Every unit that went to the synthesiser, with the seconds since the first tool began."""
     responder = ScriptedResponder(asks(*(tool.name for tool in tools), text=text), Script(says("Here it is.")))
     synthesizer = ScriptedSynthesizer(SpeechScript(ms_per_char=ms_per_char))

@@ -30,9 +30,9 @@ async def two(lamp: Lamp, other: Lamp) -> str:
     return f"{lamp} {other}"
 
 
-async def untyped(lamp) -> str:  # type: ignore[no-untyped-def] # noqa: ANN001  # pyright: ignore
-    """Say nothing of its parameter."""
-    return str(lamp)  # pyright: ignore
+async def plain(lamp: int) -> str:
+    """Take a number."""
+    return str(lamp)
 
 
 def blocking(lamp: Lamp) -> str:
@@ -55,7 +55,7 @@ def test_name_description_and_schema_come_from_the_function() -> None:
     [
         (undocumented, "docstring"),
         (two, "one parameter"),
-        (untyped, "pydantic model"),
+        (plain, "pydantic model"),
         (blocking, "async"),
     ],
 )

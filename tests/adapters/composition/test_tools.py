@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ TOOLS = [tool(switch), tool(switch, name="patient", hold=HoldLines((HoldLine(5, 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "lamps_to_compose.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     (tmp_path / "mcp.lock.json").write_bytes(written_pins({"kitchen": (COUNT, LOOK)}))
     return tmp_path
 

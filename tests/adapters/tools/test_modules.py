@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ MIXED = [SWITCH, 3]
 def lamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lamps_for_a_test.py").write_text(SOURCE)
     (tmp_path / "broken_for_a_test.py").write_text("raise OSError('no lamps')")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
 
 
 def test_one_tool_and_a_list_of_tools_are_found_in_order() -> None:
