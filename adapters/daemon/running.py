@@ -34,8 +34,10 @@ from ..tools import SqliteTasks
 from ..tracing import TraceRecorder, TraceWriteError
 from ..view.turn_figures import figures_line
 from ..watched_session import Watch, run_watched
+from ..web.conversations import new_session_epoch
 from .journal import write_down
 from .reloading import read_anew_on_signal
+from .web import served
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +80,7 @@ async def run_daemon(
             stop_on_signals(lambda: session.close("stopped")) as stop,
             _telemetry(configuration) as exporting,
             composition.tools.serving(),
+            served(configuration, environment, session, composition),
         ):
             recorder = _recorder(configuration, conversation)
             reload = partial(read_anew_on_signal, configuration, read_anew) if read_anew is not None else None
@@ -112,10 +115,11 @@ def _history(configuration: Configuration) -> Generator[SqliteHistory | None]:
 def _conversation(configuration: Configuration, history: SqliteHistory | None) -> Conversation:
     """A fresh chart; with a history it begins behind everything that an earlier run used."""
     name, policies = configuration.conversation_id, configuration.policies
-    # Identities of two runs must differ: the history keeps both.
+    # Identities of two runs must differ: the history keeps both. So must epochs, for those who come back on the web.
     ids = SeededIds(f"{name}/{secrets.token_hex(8)}")
     if history is None:
-        return Conversation(name, policies=policies, ids=ids)
+        epoch = new_session_epoch() if configuration.web.enabled else 1
+        return Conversation(name, policies=policies, ids=ids, session_epoch=epoch)
     start = history.start
     if start.recovered_replies:
         logger.warning("the former run was cut off: %d replies are of unknown delivery", start.recovered_replies)
