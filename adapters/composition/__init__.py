@@ -4,9 +4,11 @@ Nothing is loaded here. What is not installed is found out before anybody speaks
 """
 
 from .abilities import Ability, abilities_of, playback_abilities
-from .assembly import CascadeParts, Composition, compose, make_cascade, make_parts, require_telemetry
+from .assembly import Composition, compose, make_parts, require_telemetry
+from .cascade import CascadeParts, make_cascade
 from .collecting import CollectingRecognizer, CollectingResponder, CollectingSynthesizer
 from .device import BoardDevice
+from .native import NativeParts, make_native
 from .parts import (
     Part,
     make_recognizer,
@@ -26,11 +28,13 @@ __all__ = [
     "CollectingResponder",
     "CollectingSynthesizer",
     "Composition",
+    "NativeParts",
     "OfferedTools",
     "Part",
     "abilities_of",
     "compose",
     "make_cascade",
+    "make_native",
     "make_parts",
     "make_recognizer",
     "make_responder",

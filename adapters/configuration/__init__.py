@@ -13,7 +13,7 @@ from ..providers.synthesizers.espeak import EspeakVoice
 from ..providers.synthesizers.pico import PicoVoice
 from ..providers.synthesizers.piper import PiperVoice
 from .changes import changed_keys
-from .choices import Choice, chosen, roles_of
+from .choices import Choice, chosen
 from .loading import load_configuration, parse_configuration
 from .problems import ConfigurationRefused, Problem
 from .selecting import selecting
@@ -42,6 +42,5 @@ __all__ = [
     "load_configuration",
     "parse_configuration",
     "problems_of_web",
-    "roles_of",
     "selecting",
 ]

@@ -31,13 +31,6 @@ class Choice:
     """The dotted key of the table, "responder" or "model_settings.fast"."""
 
 
-def roles_of(configuration: Configuration) -> tuple[Role, ...]:
-    """The roles that somebody plays: one native realtime model, or a cascade of three."""
-    if configuration.realtime is not None:
-        return (Role.REALTIME,)
-    return (Role.RECOGNIZER, Role.RESPONDER, Role.SYNTHESIZER)
-
-
 def chosen(configuration: Configuration, role: Role) -> Choice:
     """Who plays the role. `problems_of_choices` has found nothing."""
     key, table = KEYS[role]
@@ -52,10 +45,10 @@ def problems_of_choices(configuration: Configuration) -> tuple[Problem, ...]:
     """Names that are not defined or name something else, and what contradicts a native realtime model."""
     found = [_problem(configuration, role) for role in Role]
     if configuration.realtime is not None:
-        for role in (Role.RECOGNIZER, Role.RESPONDER, Role.SYNTHESIZER):
+        for role in (Role.RECOGNIZER, Role.RESPONDER):
             key, _ = KEYS[role]
             if key in configuration.model_fields_set:
-                message = "a native realtime model hears, answers and speaks by itself: leave this out, or realtime"
+                message = "a native realtime model hears and answers by itself: leave this out, or realtime"
                 found.append(Problem(key, message))
     return tuple(problem for problem in found if problem is not None)
 

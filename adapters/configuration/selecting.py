@@ -26,8 +26,8 @@ def selecting(configuration: Configuration, names: Sequence[str]) -> Configurati
         selected[role] = name
     if not selected:
         return configuration
-    if Role.REALTIME in selected and len(selected) > 1:
-        message = "a native realtime model hears, answers and speaks by itself; name no other record with it"
+    if Role.REALTIME in selected and selected.keys() - {Role.REALTIME, Role.SYNTHESIZER}:
+        message = "a native realtime model hears and answers by itself; name at most a voice with it"
         raise ConfigurationRefused(Problem("realtime", message))
     replaced = {"realtime"} if Role.REALTIME not in selected else {KEYS[role][0] for role in Role}
     values: dict[str, Any] = {name: getattr(configuration, name) for name in configuration.model_fields_set - replaced}

@@ -117,7 +117,7 @@ class Configuration(Settings):
     responder: ResponderChoice = CompanionSettings(kind="companion")
     voice: VoiceChoice = AutomaticVoice(kind="auto")
     realtime: RecordName | None = None
-    """The record of a native realtime model, instead of recogniser, responder and voice."""
+    """The record of a native realtime model, instead of recogniser and responder; a voice says what is announced."""
     model_settings: dict[RecordName, ModelRecord] = {}
     """Models by name: text models and native realtime ones."""
     voice_settings: dict[RecordName, VoiceRecord] = {}

@@ -20,7 +20,7 @@ from typing import Any
 
 import anyio
 
-from ...engines import CascadeEngine, Closed, Session
+from ...engines import Closed, Session
 from ...engines.background import BackgroundTasks, TaskLimits
 from ...engines.live_checks import CheckFailed, LiveChecks
 from ...statecharts import Conversation, SeededIds
@@ -70,7 +70,7 @@ async def run_daemon(
         tasks = _tasks(configuration, history)
         composition = compose(configuration, environment, history=history, tasks=tasks)
         conversation = _conversation(configuration, history)
-        session = Session(conversation, CascadeEngine(composition.ports))
+        session = Session(conversation, composition.engine)
         composition.parts.timers.attach(session)
         session.watch(write_down)
         tasks.notify = session.say
@@ -170,12 +170,10 @@ def _trace_failed(failure: TraceWriteError) -> None:
 
 def _announce(configuration: Configuration, composition: Composition) -> None:
     logger.info(
-        "conversation %s at %s: %s, %s, %s",
+        "conversation %s at %s: %s",
         configuration.conversation_id,
         configuration.audio.endpoint,
-        composition.recognizer,
-        composition.responder,
-        composition.voice,
+        ", ".join(composition.parts.names.values()),
     )
 
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from signal import SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
+from signal import SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGUSR1, SIGUSR2
 
 import pytest
 
@@ -67,6 +67,21 @@ def test_the_daemon_talks_through_the_service_and_both_end_when_asked(
     trace = read_trace(tmp_path / "trace.jsonl")
     assert trace.header.redacted
     assert trace.records[-1].after[0] == "closed"
+
+
+def test_the_configuration_is_read_anew_for_the_next_session_and_this_one_goes_on(
+    voicechart: VoicechartCommand, config: Path, tmp_path: Path, recording: Callable[[str], Path]
+) -> None:
+    start_service(voicechart, tmp_path, recording("What time is it?"))
+    daemon = voicechart.start("daemon", "--config", config)
+    daemon.wait_for_error(READY)
+    config.write_text(config.read_text() + "[turn]\nmax_words = 3\n")
+    daemon.process.send_signal(SIGHUP)
+    daemon.wait_for_error("turn.max_words: there is no such key")
+    config.write_text(config.read_text().replace("max_words = 3", "max_turn_words = 12"))
+    daemon.process.send_signal(SIGHUP)
+    daemon.wait_for_error("the next session begins with other settings: turn.max_turn_words")
+    assert daemon.stop(SIGTERM) == 0
 
 
 def test_the_stop_button_is_a_signal_and_a_restart_reuses_no_epoch(

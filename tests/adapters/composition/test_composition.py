@@ -123,7 +123,8 @@ def test_a_required_ability_that_these_parts_lack_is_named() -> None:
 
 
 def test_a_required_ability_that_these_parts_have_is_fine() -> None:
-    assert composed('[connection]\nstreaming = "required"\n[voice]\nkind = "espeak"\n').voice == "eSpeak NG en-us"
+    parts = composed('[connection]\nstreaming = "required"\n[voice]\nkind = "espeak"\n').parts
+    assert parts.names["voice"] == "eSpeak NG en-us"
 
 
 def test_the_prompt_of_the_model_reaches_the_engine() -> None:
