@@ -140,7 +140,7 @@ async def test_after_a_pause_the_next_unit_begins_another_context(voice: Make) -
         await stream.aclose()
         await synthesizer.aclose()
     asked = [message.json() for message in server.peers[0].received]
-    assert {one["context_id"] for one in asked if one.get("transcript")} == {"id-1", "id-2"}
+    assert {str(one["context_id"]) for one in asked if one.get("transcript")} == {"id-1", "id-2"}
 
 
 async def test_without_word_times_none_are_asked_for_and_none_are_promised(voice: Make, speak: Speak) -> None:
