@@ -114,6 +114,11 @@ class ScriptedHttpServer:
             finally:
                 group.cancel_scope.cancel()
 
+    async def has_requests(self, number: int = 1) -> None:
+        """Return when so many requests have come."""
+        while len(self.requests) < number:
+            await self._changed.wait()
+
     async def has_hung_up(self, times: int = 1) -> None:
         """Return when the client has cut so many answers."""
         while self.hung_up < times:
@@ -140,6 +145,7 @@ class ScriptedHttpServer:
         if request is None:
             return False
         self.requests.append(request)
+        self._tell()
         exchange = self._exchange(request)
         await self._answer(connection, stream, exchange)
         return self._keeps_alive and exchange.whole
@@ -221,5 +227,8 @@ class ScriptedHttpServer:
 
     def _count_hang_up(self) -> None:
         self.hung_up += 1
+        self._tell()
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()

@@ -93,8 +93,8 @@ async def played(recognizer: Recognizer) -> list[RecognitionReport | PortError]:
     with anyio.fail_after(DEADLINE_S):
         try:
             stream = await recognizer.open(RecognitionRequest("u1", SPEECH_FORMAT))
-        except PortError as refused:
-            return [refused]
+        except PortError as not_opened:
+            return [not_opened]
 
         async def read_all() -> None:
             reports.extend([report async for report in stream.reports()])

@@ -114,7 +114,7 @@ class Dialect(ABC):
             # Not the error's text: it quotes the message.
             place = ".".join(map(str, error.errors(include_input=False)[0]["loc"])) or "message"
             text = f"the provider sent a message that cannot be read (at {place}); its adapter needs a correction"
-            raise STAGE.failure("provider_malformed", text, retryable=True) from None
+            raise STAGE.failure("provider_malformed", text) from None
 
     def ignore(self, kind: JsonValue) -> tuple[Heard, ...]:
         """A message of a kind that nobody knows means nothing, and is noted once."""
