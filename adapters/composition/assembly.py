@@ -51,9 +51,8 @@ def compose(
     parts = make_cascade(configuration, environment)
     calls_tools = parts.responder.port.capabilities.tool_calls
     tools = make_tools(configuration, environment).for_a_model(calls_tools=calls_tools)
-    manual = configuration.turn.authority is TurnAuthority.MANUAL
     ports = CascadePorts(
-        device=BoardDevice(configuration.audio.endpoint.path, needs_talk_button=manual),
+        device=_board(configuration),
         recognizer=parts.recognizer.port,
         responder=parts.responder.port,
         synthesizer=parts.synthesizer.port,
@@ -79,7 +78,7 @@ def _compose_native(
     calls_tools = parts.model.port.capabilities.tool_calls
     tools = make_tools(configuration, environment).for_a_model(calls_tools=calls_tools)
     ports = RealtimePorts(
-        device=BoardDevice(configuration.audio.endpoint.path),
+        device=_board(configuration),
         model=parts.model.port,
         voice_activity=parts.voice_activity,
         history=history or MemoryHistory(),
@@ -88,9 +87,15 @@ def _compose_native(
         system_prompt=parts.system_prompt,
         context=configuration.context,
         voice_activity_settings=configuration.voice_activity,
+        end_of_turn=parts.end_of_turn,
         announcer=parts.announcer.port if parts.announcer is not None else None,
     )
     return Composition(RealtimeEngine(ports), parts, tools)
+
+
+def _board(configuration: Configuration) -> BoardDevice:
+    by_button = configuration.turn.authority is TurnAuthority.MANUAL
+    return BoardDevice(configuration.audio.endpoint.path, needs_talk_button=by_button)
 
 
 def require_telemetry(configuration: Configuration) -> None:

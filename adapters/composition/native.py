@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from ...audio.voice_activity import SpeechProbability
+from ...engines.end_of_turn import EndOfTurn
 from ...engines.ports import Synthesizer
 from ...engines.realtime import RealtimeModel
 from ...engines.realtime.engine import lacking_ability
 from ...statecharts.capabilities import StreamingPolicy
 from ..configuration import Configuration, ConfigurationRefused, Problem, chosen
+from ..local import RuleBasedEndOfTurn
 from ..providers.declaration import Prepared
 from ..providers.registry import Role
 from .parts import Part, make_part, make_synthesizer, make_voice_activity, system_prompt_of
@@ -26,6 +28,7 @@ class NativeParts:
     announcer: Part[Synthesizer] | None
     """The voice of what must be said word by word, where the configuration gives one."""
     voice_activity: SpeechProbability
+    end_of_turn: EndOfTurn
     system_prompt: str | None
     timers: SpokenTimers
 
@@ -45,7 +48,8 @@ def make_native(configuration: Configuration, environment: Mapping[str, str]) ->
     """Everything but the device and the history. Raises `ConfigurationRefused`."""
     choice = chosen(configuration, Role.REALTIME)
     model = cast("Part[RealtimeModel]", make_part(choice, environment))
-    if lacking := lacking_ability(model.port.capabilities, configuration.turn.authority, None):
+    end_of_turn = RuleBasedEndOfTurn(configuration.end_of_turn)
+    if lacking := lacking_ability(model.port.capabilities, configuration.turn.authority, end_of_turn):
         raise ConfigurationRefused(Problem("turn.authority", lacking.removeprefix("turn.authority = ")))
     if configuration.connection.streaming is StreamingPolicy.DISABLED:
         message = '"disabled" cannot be had: a native realtime model only streams; leave it out'
@@ -54,4 +58,4 @@ def make_native(configuration: Configuration, environment: Mapping[str, str]) ->
     if "voice" in configuration.model_fields_set:
         announcer = make_synthesizer(chosen(configuration, Role.SYNTHESIZER), environment)
     prompt = system_prompt_of(choice.settings)
-    return NativeParts(model, announcer, make_voice_activity(), prompt, SpokenTimers())
+    return NativeParts(model, announcer, make_voice_activity(), end_of_turn, prompt, SpokenTimers())

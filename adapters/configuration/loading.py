@@ -65,8 +65,8 @@ def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
     if configuration.audio.echo_cancellation != "validated":
         reason = (
             "the device would hear its own voice and interrupt itself, because no echo cancellation is validated. "
-            "Leave it out (the button still interrupts), or measure it on this board and then write "
-            'audio.echo_cancellation = "validated"'
+            "Leave it out (the button still interrupts), or measure it on this board with `voicechart audio-check` and "
+            'then write audio.echo_cancellation = "validated"'
         )
         if policy.full_duplex:
             found.append(Problem("interruption.full_duplex", reason))
@@ -88,12 +88,8 @@ def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
 
 
 def _nobody_ends_turns(authority: TurnAuthority, is_native: bool) -> str | None:
-    """What a recogniser can do is known only when it is made."""
+    """What a recogniser can do is known only when it is made, and what a board has only when it is connected."""
     match authority:
-        case TurnAuthority.MANUAL:
-            return '"manual": there is no talk button; leave it out, or write "vad"'
-        case TurnAuthority.SEMANTIC:
-            return '"semantic": nothing here judges what was said; leave it out, or write "vad"'
         case TurnAuthority.ENGINE if not is_native:
             return '"engine": only a native realtime model does, and realtime names none; leave it out, or write "vad"'
         case _:

@@ -26,6 +26,7 @@ from ...statecharts.policies import (
     TurnPolicy,
 )
 from ..board.endpoint import AudioEndpoint, EndpointRefused, parse_endpoint
+from ..local.end_of_turn import EndOfTurnWaits
 from ..providers.declaration import FilePath
 from ..providers.recognizers.whisper import WhisperSettings
 from ..providers.responders.companion import CompanionSettings
@@ -69,7 +70,7 @@ class AudioSettings(Settings):
     endpoint: Endpoint
     """`unix:/path/of/the/socket`"""
     echo_cancellation: Literal["none", "validated"] = "none"
-    """"validated": somebody measured on this board that the microphone does not hear the speaker."""
+    """"validated": `voicechart audio-check` measured on this board that the microphone does not hear the speaker."""
 
 
 class HistorySettings(Settings):
@@ -126,6 +127,8 @@ class Configuration(Settings):
     """Give the voice words for numbers, times and units: for one that reads them badly."""
     voice_activity: VoiceActivitySettings = VoiceActivitySettings()
     turn: TurnPolicy = TurnPolicy()
+    end_of_turn: EndOfTurnWaits = EndOfTurnWaits()
+    """How long pauses are under the turn authority "semantic"."""
     interruption: InterruptionPolicy = InterruptionPolicy()
     generation: GenerationPolicy = GenerationPolicy()
     playback: PlaybackPolicy = PlaybackPolicy()

@@ -155,9 +155,18 @@ def test_interruption_by_speech_with_a_closed_microphone_is_a_contradiction() ->
     assert "full_duplex = true" in problems_of(text)["interruption.sources"]
 
 
-@pytest.mark.parametrize("authority", ["semantic", "engine", "manual"])
-def test_an_authority_that_nobody_here_is_would_leave_turns_open_and_is_refused(authority: str) -> None:
-    assert "vad" in problems_of(f'{AUDIO}[turn]\nauthority = "{authority}"\n')["turn.authority"]
+def test_an_authority_that_nobody_here_is_would_leave_turns_open_and_is_refused() -> None:
+    assert "vad" in problems_of(f'{AUDIO}[turn]\nauthority = "engine"\n')["turn.authority"]
+
+
+@pytest.mark.parametrize("authority", ["vad", "recognizer", "semantic", "manual"])
+def test_who_ends_turns_is_chosen_by_name(authority: str) -> None:
+    assert parse_configuration(f'{AUDIO}[turn]\nauthority = "{authority}"\n').turn.authority == authority
+
+
+def test_full_duplex_is_refused_with_the_command_that_validates_it() -> None:
+    found = problems_of(f"{AUDIO}[interruption]\nfull_duplex = true\n")
+    assert "voicechart audio-check" in found["interruption.full_duplex"]
 
 
 def test_a_secret_in_the_file_is_refused_and_never_repeated() -> None:
