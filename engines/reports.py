@@ -274,6 +274,8 @@ class PlaybackPosition:
     source: PositionSource
     confidence: float = 1.0
     """0 to 1."""
+    at_ns: int | None = field(default=None, compare=False)
+    """When this was so, monotonic nanoseconds of the speaker's machine, where it tells."""
 
 
 @dataclass(frozen=True, slots=True)

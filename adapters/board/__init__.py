@@ -13,6 +13,7 @@ from .board_speaker import BoardSpeaker
 from .buttons import ButtonFifo, ButtonSource, ButtonsRefused
 from .client import BoardAudio, ClientLimits
 from .devices import CaptureDevice, CaptureSink, DeviceLost, RenderBlock, RenderDevice, RenderedSpan, RenderSource
+from .echo_path import EchoPath
 from .endpoint import AudioEndpoint, EndpointRefused, parse_endpoint
 from .in_process import InProcessMicrophone, InProcessSpeaker
 from .link import LinkLimits
@@ -38,6 +39,7 @@ __all__ = [
     "ClientLimits",
     "ClientRole",
     "DeviceLost",
+    "EchoPath",
     "EndpointRefused",
     "InProcessMicrophone",
     "InProcessSpeaker",

@@ -192,6 +192,8 @@ class WirePosition(WireMessage):
     played_samples: Samples | None = None
     source: PositionSource = PositionSource.ESTIMATED
     confidence: float = Field(default=1.0, ge=0.0, le=1.0)
+    at_ns: Samples | None = None
+    """When this was so, monotonic time of this machine."""
 
 
 class Accepted(WireMessage):

@@ -56,6 +56,7 @@ def _to_wire(position: PlaybackPosition) -> WirePosition:
         played_samples=position.played_samples,
         source=position.source,
         confidence=position.confidence,
+        at_ns=position.at_ns,
     )
 
 
@@ -66,4 +67,5 @@ def _from_wire(position: WirePosition) -> PlaybackPosition:
         position.played_samples,
         position.source,
         position.confidence,
+        position.at_ns,
     )

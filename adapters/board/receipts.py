@@ -27,6 +27,8 @@ class Receipts:
         self._source = source
         self._confidence = confidence
         self._reports: list[SpeakerReport] = []
+        self.now_ns: int | None = None
+        """When the device last told what was heard."""
 
     def take(self) -> list[SpeakerReport]:
         """The receipts since the last call, in order."""
@@ -60,4 +62,4 @@ class Receipts:
         self._reports.append(RenderingStopped(stream.stream_id, stream.output_epoch, position, dropped))
 
     def _position(self, stream: RenderStream) -> PlaybackPosition:
-        return stream.position(self._source, self._confidence)
+        return stream.position(self._source, self._confidence, self.now_ns)

@@ -287,6 +287,7 @@ class RenderQueue:
         self._handed.hand_out_silence(samples, starves=starving)
 
     def _present(self, position: int, now_ns: int) -> None:
+        self._receipts.now_ns = now_ns
         for run, samples in self._handed.heard_up_to(position):
             if run.starves is not None:
                 self._receipts.starved(run.starves)

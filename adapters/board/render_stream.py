@@ -195,14 +195,15 @@ class RenderStream:
         scaled = device_samples * self.format.sample_rate_hz // self._device_format.sample_rate_hz
         return min(scaled, self.accepted_samples)
 
-    def position(self, source: PositionSource, confidence: float) -> PlaybackPosition:
-        """The receipt's three numbers."""
+    def position(self, source: PositionSource, confidence: float, at_ns: int | None = None) -> PlaybackPosition:
+        """The receipt's three numbers, as of `at_ns`."""
         return PlaybackPosition(
             accepted_samples=self.accepted_samples,
             submitted_samples=self.to_stream(self._submitted),
             played_samples=self.to_stream(self._played),
             source=source,
             confidence=confidence,
+            at_ns=at_ns,
         )
 
     def _enqueue(self, converted: AudioFrame | None) -> None:

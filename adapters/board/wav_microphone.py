@@ -15,6 +15,7 @@ from ...audio.wav_reader import read_wav
 from ...engines.clock import LoopClock
 from ...engines.ports import Clock
 from .devices import CaptureSink, DeviceLost
+from .echo_path import EchoPath
 
 
 class Utterance:
@@ -43,7 +44,7 @@ class WavMicrophone:
     """Captures frames of `frame_ms` at absolute deadlines, whatever is said or not.
 
     `noise_rms` is the level of the background noise in PCM16 steps (0: digital silence, and speech passes unchanged);
-    the noise is the same for the same `seed`.
+    the noise is the same for the same `seed`. `echo`: it hears a virtual loudspeaker.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class WavMicrophone:
         frame_ms: int = 20,
         noise_rms: float = 0.0,
         seed: int = 0,
+        echo: EchoPath | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.format = audio_format
         self._frame_samples = audio_format.samples_for_ms(frame_ms)
         self._noise_rms = noise_rms
+        self._echo = echo
         self._random = np.random.default_rng(seed)
         self._clock = clock or LoopClock()
         self._waiting: deque[Utterance] = deque()
@@ -94,16 +97,17 @@ class WavMicrophone:
             await self._clock.sleep_until(start_ns + self.format.duration_ns(samples))
             if self._vanished:
                 raise DeviceLost("device_vanished", "the microphone was unplugged; plug it in and start the service")
-            sink.captured(self._next_frame(), captured_at_ns)
+            sink.captured(self._next_frame(captured_at_ns), captured_at_ns)
 
-    def _next_frame(self) -> bytes:
+    def _next_frame(self, captured_at_ns: int) -> bytes:
         data = bytearray()
         size = self.format.bytes_for(self._frame_samples)
         while len(data) < size and self._waiting:
             data += self._speak(self._waiting[0], size - len(data))
         data += bytes(size - len(data))
         self._position += self._frame_samples
-        return self._with_noise(bytes(data)) if self._noise_rms else bytes(data)
+        heard = bytes(data) if self._echo is None else self._echo.mix(bytes(data), self.format, captured_at_ns)
+        return self._with_noise(heard) if self._noise_rms else heard
 
     def _speak(self, utterance: Utterance, room_bytes: int) -> bytes:
         silence = min(utterance.silence_samples, self.format.samples_in(room_bytes))

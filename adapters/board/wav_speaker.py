@@ -16,6 +16,7 @@ from ...engines.clock import LoopClock
 from ...engines.ports import Clock
 from ...statecharts.values import PositionSource
 from .devices import DeviceLost, RenderBlock, RenderSource
+from .echo_path import EchoPath
 from .notification import Notification
 
 DEFAULT_SPEAKER_FORMAT = AudioFormat(24_000)
@@ -40,7 +41,7 @@ class WavSpeaker:
 
     `hardware_ms` is what the device holds between taking and sounding; `takes_back` False makes a device that cannot
     drop it on a flush. `speed` is how fast it plays (0.5: half as fast as it should). `max_data_bytes` bounds the file,
-    as a full disk does: `DeviceLost`. The played position is measured.
+    as a full disk does: `DeviceLost`. `echo` is how a virtual microphone hears it. The played position is measured.
     """
 
     position_source = PositionSource.MEASURED
@@ -57,9 +58,11 @@ class WavSpeaker:
         takes_back: bool = True,
         speed: float = 1.0,
         max_data_bytes: int = MAX_DATA_BYTES,
+        echo: EchoPath | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.format = audio_format
+        self._echo = echo
         self._speed = speed
         self._path = path
         self._recording = recording
@@ -136,14 +139,17 @@ class WavSpeaker:
             now_ns = self._clock.now_ns()
             if now_ns - due_ns > LATE_QUANTA * self.format.duration_ns(self._quantum_samples):
                 anchor_ns, samples = now_ns, 0
-            self._render_quantum(source, now_ns)
+            self._render_quantum(source, now_ns, due_ns)
 
-    def _render_quantum(self, source: RenderSource, now_ns: int) -> None:
+    def _render_quantum(self, source: RenderSource, now_ns: int, due_ns: int) -> None:
         self._held.append(source.render(self._quantum_samples))
         self._taken += self._quantum_samples
         if len(self._held) <= self._hardware_quanta:
             return
-        self._record(self._held.popleft())
+        block = self._held.popleft()
+        self._record(block)
+        if self._echo is not None:
+            self._echo.play(block.data, self.format, due_ns)
         self._heard += self._quantum_samples
         source.presented(self._heard, now_ns)
 

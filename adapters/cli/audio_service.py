@@ -52,6 +52,19 @@ def audio_service(
             help="The recording may grow so far; beyond it the service fails, as with a full disk.",
         ),
     ] = None,
+    echo_db: Annotated[
+        float | None,
+        typer.Option(
+            "--echo-db",
+            metavar="DB",
+            min=-90.0,
+            max=0.0,
+            help="The virtual microphone hears the virtual speaker, so much fainter; for trying audio-check.",
+        ),
+    ] = None,
+    echo_delay_ms: Annotated[
+        float, typer.Option("--echo-delay-ms", min=20.0, max=2_000.0, help="How much later it hears it.")
+    ] = 100.0,
     button_fifo: Annotated[
         Path | None,
         typer.Option(
@@ -87,11 +100,15 @@ def audio_service(
         raise typer.BadParameter("--speaker-wav-bytes goes with --speaker-wav")
     if device is not None and wav_microphone and speaker_wav is not None:
         raise typer.BadParameter("--device names nothing when both --wav-microphone and --speaker-wav are given")
+    if echo_db is not None and (speaker_wav is None or device is not None):
+        raise typer.BadParameter("--echo-db is between virtual devices: give --speaker-wav, and no --device")
     path = socket
+    echo = None if echo_db is None else (echo_db, echo_delay_ms)
 
     def run() -> None:
         from .audio_service_run import Devices, serve
 
-        serve(path, Devices(tuple(wav_microphone or ()), pause, speaker_wav, speaker_wav_bytes, device, button_fifo))
+        recordings = tuple(wav_microphone or ())
+        serve(path, Devices(recordings, pause, speaker_wav, speaker_wav_bytes, device, button_fifo, echo))
 
     interruptible(run)

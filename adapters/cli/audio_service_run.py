@@ -13,7 +13,7 @@ import anyio
 import typer
 
 from ...audio.errors import AudioReadError
-from ...audio.formats import AudioFrame
+from ...audio.formats import SPEECH_FORMAT, AudioFrame
 from ...audio.wav_reader import read_wav
 from ...audio.wav_writer import MAX_DATA_BYTES
 from ..board import (
@@ -21,6 +21,7 @@ from ..board import (
     ButtonsRefused,
     CaptureDevice,
     DeviceLost,
+    EchoPath,
     EndpointRefused,
     PortAudioMicrophone,
     PortAudioSpeaker,
@@ -53,6 +54,8 @@ class Devices:
     speaker_wav_bytes: int | None
     name: str | None
     button_fifo: Path | None
+    echo: tuple[float, float] | None
+    """Level in dB and delay in ms at which the virtual microphone hears the virtual speaker."""
 
 
 def serve(path: Path, devices: Devices) -> None:
@@ -72,8 +75,11 @@ def serve(path: Path, devices: Devices) -> None:
 
 
 async def _serve(path: Path, devices: Devices, recordings: Sequence[AudioFrame]) -> Stop:
-    capture, speak = _microphone(devices, recordings)
-    render = _speaker(devices)
+    echo = None
+    if devices.echo is not None:
+        echo = EchoPath(SPEECH_FORMAT, gain_db=devices.echo[0], delay_ms=devices.echo[1])
+    capture, speak = _microphone(devices, recordings, echo)
+    render = _speaker(devices, echo)
     buttons = None if devices.button_fifo is None else ButtonFifo(devices.button_fifo)
     serving = anyio.CancelScope()
     async with stop_on_signals(serving.cancel) as stop:
@@ -112,10 +118,12 @@ class _Recordings:
             silence_ms = self._pause_ms
 
 
-def _microphone(devices: Devices, recordings: Sequence[AudioFrame]) -> tuple[CaptureDevice, Callable[[], None]]:
-    if not recordings:
+def _microphone(
+    devices: Devices, recordings: Sequence[AudioFrame], echo: EchoPath | None
+) -> tuple[CaptureDevice, Callable[[], None]]:
+    if not recordings and echo is None:
         return PortAudioMicrophone(_device(devices.name)), _say_nothing
-    microphone = WavMicrophone(noise_rms=NOISE_RMS)
+    microphone = WavMicrophone(noise_rms=NOISE_RMS, echo=echo)
     return microphone, _Recordings(microphone, recordings, devices.pause_s).speak
 
 
@@ -123,10 +131,10 @@ def _say_nothing() -> None:
     """A real microphone has its user."""
 
 
-def _speaker(devices: Devices) -> RenderDevice:
+def _speaker(devices: Devices, echo: EchoPath | None) -> RenderDevice:
     if devices.speaker_wav is None:
         return PortAudioSpeaker(_device(devices.name))
-    return WavSpeaker(devices.speaker_wav, max_data_bytes=devices.speaker_wav_bytes or MAX_DATA_BYTES)
+    return WavSpeaker(devices.speaker_wav, max_data_bytes=devices.speaker_wav_bytes or MAX_DATA_BYTES, echo=echo)
 
 
 def _device(name: str | None) -> int | str | None:
