@@ -6,9 +6,9 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from ....audio.formats import AudioFormat
 from ....engines.ports import RecognitionRequest
@@ -41,6 +41,12 @@ class Sending:
 
 Heard = SegmentHypothesis | SegmentFinal | UtteranceEnded | RecognitionErrored | Ready | Sending
 """What a message means. `RecognitionErrored` ends the stream; that all is well is `Dialect.is_complete`."""
+
+
+Seconds = Annotated[float, Field(ge=-1, le=1_000_000)]
+"""A time of a provider's; -1 is none. What is out of all bounds would be no position."""
+Milliseconds = Annotated[int, Field(ge=-1, le=1_000_000_000)]
+"""The same in milliseconds."""
 
 
 class Incoming(BaseModel):

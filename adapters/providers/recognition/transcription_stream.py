@@ -18,7 +18,7 @@ from ....engines.reports import PortError, RecognitionEnded, RecognitionErrored,
 from ..bounded_transport import PayloadTooLargeError
 from ..http_service import HttpLimits
 from ..refusals import provider_code
-from .dialect import STAGE, Incoming
+from .dialect import STAGE, Incoming, Seconds
 from .recording import Recording
 from .segment_ledger import SegmentLedger
 
@@ -30,8 +30,8 @@ Ask = Callable[[bytes], Awaitable[httpx.Response]]
 
 class _Word(Incoming):
     word: str
-    start: float
-    end: float
+    start: Seconds
+    end: Seconds
 
 
 class _Transcription(Incoming):

@@ -20,7 +20,7 @@ from ....statecharts.capabilities import RecognizerCapabilities
 from ....statecharts.context import join_texts
 from ....statecharts.errors import ScopedError
 from ..declaration import Provider, ProviderSettings, Secrets, VariableName, WebSocketUrl
-from ..recognition.dialect import STAGE, Dialect, Heard, Incoming, Outgoing, Ready, failed
+from ..recognition.dialect import STAGE, Dialect, Heard, Incoming, Milliseconds, Outgoing, Ready, failed
 from ..recognition.segment_ledger import SegmentLedger
 from ..recognition.socket_recognizer import SocketRecognizer
 from ..websocket import ClosedBy, Closing, JsonObject
@@ -48,8 +48,8 @@ class AssemblyAISettings(ProviderSettings):
 
 class _Word(Incoming):
     text: str
-    start: int
-    end: int
+    start: Milliseconds
+    end: Milliseconds
     confidence: float | None = None
     word_is_final: bool
 

@@ -17,7 +17,7 @@ from ....engines.ports import RecognitionRequest
 from ....engines.reports import RecognitionErrored, UtteranceEnded, Word
 from ....statecharts.capabilities import RecognizerCapabilities
 from ..declaration import Provider, ProviderSettings, Secrets, VariableName, WebSocketUrl
-from ..recognition.dialect import STAGE, Dialect, Heard, Incoming, Outgoing, Ready, failed
+from ..recognition.dialect import STAGE, Dialect, Heard, Incoming, Milliseconds, Outgoing, Ready, failed
 from ..recognition.segment_ledger import SegmentLedger
 from ..recognition.socket_recognizer import SocketRecognizer
 from ..refusals import shown_code
@@ -47,15 +47,15 @@ class _Header(Incoming):
 
 class _Word(Incoming):
     text: str
-    begin_time: int
-    end_time: int | None = None
+    begin_time: Milliseconds
+    end_time: Milliseconds | None = None
     punctuation: str | None = None
 
 
 class _Sentence(Incoming):
     sentence_id: int | None = None
-    begin_time: int | None = None
-    end_time: int | None = None
+    begin_time: Milliseconds | None = None
+    end_time: Milliseconds | None = None
     text: str = ""
     words: tuple[_Word, ...] | None = None
     sentence_end: bool | None = None

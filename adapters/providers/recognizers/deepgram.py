@@ -17,7 +17,7 @@ from ....engines.ports import RecognitionRequest
 from ....engines.reports import UtteranceEnded, Word
 from ....statecharts.capabilities import RecognizerCapabilities
 from ..declaration import Provider, ProviderSettings, Secrets, VariableName, WebSocketUrl
-from ..recognition.dialect import Dialect, Heard, Incoming, Outgoing, failed
+from ..recognition.dialect import Dialect, Heard, Incoming, Outgoing, Seconds, failed
 from ..recognition.segment_ledger import SegmentLedger
 from ..recognition.socket_recognizer import SocketRecognizer
 from ..refusals import shown_code
@@ -47,8 +47,8 @@ class DeepgramSettings(ProviderSettings):
 
 class _Word(Incoming):
     word: str
-    start: float
-    end: float
+    start: Seconds
+    end: Seconds
     confidence: float | None = None
     punctuated_word: str | None = None
 
@@ -65,8 +65,8 @@ class _Channel(Incoming):
 
 
 class _Results(Incoming):
-    start: float
-    duration: float
+    start: Seconds
+    duration: Seconds
     is_final: bool | None = None
     speech_final: bool | None = None
     from_finalize: bool | None = None
@@ -74,7 +74,7 @@ class _Results(Incoming):
 
 
 class _UtteranceEnd(Incoming):
-    last_word_end: float
+    last_word_end: Seconds
 
 
 class _Error(Incoming):

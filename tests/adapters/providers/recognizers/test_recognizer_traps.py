@@ -431,3 +431,9 @@ def test_a_hypothesis_is_what_is_settled_and_the_guess_behind_it() -> None:
         {"type": kind, "item_id": "i", "text": "Turn on", "stash": ""},
     )
     assert [one.text for one in heard if isinstance(one, SegmentHypothesis)] == ["turn", "Turn of", "Turn on"]
+
+
+def test_a_time_that_can_be_no_position_is_a_typed_error() -> None:
+    """No number of the list, and the same for all: a float beyond bounds would end in an `OverflowError`."""
+    with pytest.raises(PortError, match="provider_malformed"):
+        all_heard(deepgram_dialect()(REQUEST), results("stop", 1e308, 1e308))
