@@ -18,9 +18,23 @@ from ...audio.errors import AudioError
 from ...audio.formats import AudioFrame
 from ...engines.reports import PortError
 from ...statecharts.traces import TraceError
-from ..composition import make_cascade
+from ..composition import make_cascade, make_native
 from ..configuration import Configuration, ConfigurationRefused
-from ..demo import Cast, Check, Outcome, Plan, RehearsalFailed, Summary, TurnSummary, rehearse, room_policies, summarize
+from ..demo import (
+    Cast,
+    Check,
+    NativeCast,
+    Outcome,
+    Plan,
+    Players,
+    RehearsalFailed,
+    Summary,
+    TurnSummary,
+    rehearse,
+    room_policies,
+    summarize,
+)
+from ..local import RuleBasedEndOfTurn
 from ..view import LiveView, TimelineView, Watching
 from ..view.turn_figures import figures_object, figures_table
 from .output import FAILED, REFUSED, STOPPED, PatientConsole, fail, print_json
@@ -83,17 +97,8 @@ def hold(request: Request) -> None:
 async def _hold(request: Request, console: Console) -> _Held:
     began_at = time.monotonic()
     configuration = request.configuration
-    cascade = make_cascade(configuration, os.environ)
-    parts = {**cascade.names, "user": request.user}
-    cast = Cast(
-        cascade.recognizer.port,
-        cascade.responder.port,
-        cascade.synthesizer.port,
-        cascade.voice_activity,
-        system_prompt=cascade.system_prompt,
-        policies=room_policies(configuration.policies),
-        attach=cascade.timers.attach,
-    )
+    names, cast = _cast(configuration)
+    parts = {**names, "user": request.user}
     plan = Plan(
         tuple(await request.recordings()),
         request.out,
@@ -110,6 +115,34 @@ async def _hold(request: Request, console: Console) -> _Held:
         watch = Watching(view).watch
     outcome = await rehearse(plan, cast, watch=watch)
     return _Held(outcome, parts, time.monotonic() - began_at)
+
+
+def _cast(configuration: Configuration) -> tuple[dict[str, str], Players]:
+    """Who takes part, by name and in person. Raises `ConfigurationRefused`."""
+    policies = room_policies(configuration.policies)
+    if configuration.realtime is not None:
+        native = make_native(configuration, os.environ)
+        model = NativeCast(
+            native.model.port,
+            native.voice_activity,
+            native.system_prompt,
+            policies,
+            native.timers.attach,
+            native.end_of_turn,
+        )
+        return {native.model.key: native.model.name}, model
+    cascade = make_cascade(configuration, os.environ)
+    cast = Cast(
+        cascade.recognizer.port,
+        cascade.responder.port,
+        cascade.synthesizer.port,
+        cascade.voice_activity,
+        cascade.system_prompt,
+        policies,
+        cascade.timers.attach,
+        RuleBasedEndOfTurn(configuration.end_of_turn),
+    )
+    return cascade.names, cast
 
 
 def _report(request: Request, held: _Held, summary: Summary, console: Console) -> None:

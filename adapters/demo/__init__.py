@@ -3,9 +3,10 @@
 `rehearse` holds one, `summarize` computes the figures and runs the checks, `dialogue` is the one that the demo holds.
 """
 
+from .cast import Cast, NativeCast, Players, room_policies
 from .checks import CHECKS, Check
 from .evidence import Evidence
-from .rehearsal import Cast, Outcome, Plan, RehearsalFailed, rehearse, room_policies
+from .rehearsal import Outcome, Plan, RehearsalFailed, rehearse
 from .summary import ReplySummary, Summary, TurnSummary, summarize
 from .witness import VoicedReply, WitnessedSynthesizer
 
@@ -14,8 +15,10 @@ __all__ = [
     "Cast",
     "Check",
     "Evidence",
+    "NativeCast",
     "Outcome",
     "Plan",
+    "Players",
     "RehearsalFailed",
     "ReplySummary",
     "Summary",

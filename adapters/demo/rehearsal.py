@@ -9,24 +9,21 @@ find out what happened: that is computed afterwards, from the trace, the render 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
 
 from ...audio.formats import AudioFrame
-from ...audio.voice_activity import SpeechProbability
 from ...audio.wav_reader import read_wav
-from ...engines import CascadeEngine, CascadePorts, Closed, MemoryHistory, Session
-from ...engines.ports import Recognizer, Responder, Synthesizer
+from ...engines import Closed, MemoryHistory, Session
 from ...engines.reports import PortError
 from ...engines.turn_metrics import MetricsAggregate
-from ...statecharts import Conversation, InterruptionPolicy, Policies, SeededIds
+from ...statecharts import Conversation, SeededIds
 from ...statecharts.errors import ErrorScope, ScopedError
-from ...statecharts.values import InterruptionSource
 from ..board import DeviceLost, RenderedSpan, SocketRefused, WavMicrophone, WavSpeaker, serve_audio
 from ..board.background import Readiness
 from ..composition import BoardDevice
@@ -34,43 +31,14 @@ from ..history import HistoryStore, SqliteHistory, conversation_after
 from ..stopping import Stop, stop_on_signals
 from ..tracing import TraceLimits, TraceRecorder, read_trace
 from ..watched_session import Watch, run_watched
+from .cast import Players
 from .evidence import Evidence
 from .virtual_user import VirtualUser
-from .witness import WitnessedSynthesizer
 
 CONVERSATION = "rehearsal"
 NOISE_RMS = 3.0
 """A quiet room is not digital silence."""
 MAX_RECORDING_MS = 3_600_000
-
-INTERRUPTION = InterruptionPolicy(
-    sources=frozenset({InterruptionSource.SPEECH, InterruptionSource.BUTTON, InterruptionSource.CLIENT}),
-    full_duplex=True,
-    min_duration_ms=350,
-)
-"""Speech may interrupt: between a virtual speaker and a virtual microphone there is no echo to cancel."""
-
-
-def room_policies(policies: Policies) -> Policies:
-    """The same policies in the room of the virtual devices."""
-    return replace(policies, interruption=INTERRUPTION)
-
-
-POLICIES = room_policies(Policies())
-
-
-@dataclass(frozen=True)
-class Cast:
-    """Who takes part."""
-
-    recognizer: Recognizer
-    responder: Responder
-    synthesizer: Synthesizer
-    voice_activity: SpeechProbability
-    system_prompt: str | None = None
-    policies: Policies = POLICIES
-    attach: Callable[[Session], None] | None = None
-    """Told of the session before it runs: whoever acts in it by itself."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +85,7 @@ class RehearsalFailed(Exception):
         """The device's own error, where it was one."""
 
 
-async def rehearse(plan: Plan, cast: Cast, *, watch: Watch | None = None) -> Outcome:
+async def rehearse(plan: Plan, cast: Players, *, watch: Watch | None = None) -> Outcome:
     """Hold the conversation. The first SIGINT or SIGTERM closes it through the chart, the second cancels it.
 
     `watch` is started with the session and ends by itself after it. Raises `RehearsalFailed`, and `PortError` when a
@@ -131,7 +99,7 @@ async def rehearse(plan: Plan, cast: Cast, *, watch: Watch | None = None) -> Out
 
 
 class _Rehearsal:
-    def __init__(self, plan: Plan, cast: Cast, watch: Watch | None) -> None:
+    def __init__(self, plan: Plan, cast: Players, watch: Watch | None) -> None:
         self._plan = plan
         self._cast = cast
         self._watch = watch
@@ -148,7 +116,7 @@ class _Rehearsal:
         async with stop_on_signals(self._ask) as stop:
             with self._preparing:
                 # Before anything else: the speaker is made in the format of the speech.
-                await self._cast.synthesizer.prepare()
+                await self._cast.prepare()
             if stop.signal is None:
                 with TemporaryDirectory(prefix="voicechart-") as folder, self._history() as history:
                     closed, evidence = await self._hold(Path(folder) / "audio.sock", history)
@@ -170,23 +138,17 @@ class _Rehearsal:
 
     async def _hold(self, socket: Path, history: SqliteHistory | None) -> tuple[Closed, Evidence]:
         plan, cast = self._plan, self._cast
-        witness = WitnessedSynthesizer(cast.synthesizer)
-        ports = CascadePorts(
-            BoardDevice(socket),
-            cast.recognizer,
-            cast.responder,
-            witness,
-            cast.voice_activity,
-            history=history or MemoryHistory(),
-            system_prompt=cast.system_prompt,
-        )
+        kept = history or MemoryHistory()
+        ensemble = cast.play(BoardDevice(socket), kept)
         ids = SeededIds(secrets.token_hex(8))
         if history is None:
             conversation = Conversation(CONVERSATION, policies=cast.policies, ids=ids)
         else:
             conversation = conversation_after(history.start, CONVERSATION, policies=cast.policies, ids=ids)
         began_behind = conversation.context.positions
-        session = Session(conversation, CascadeEngine(ports))
+        session = Session(conversation, ensemble.engine)
+        if ensemble.note is not None:
+            session.watch(ensemble.note)
         if cast.attach is not None:
             cast.attach(session)
         self._metrics = session.metrics
@@ -200,8 +162,8 @@ class _Rehearsal:
             trace=read_trace(plan.trace_path),
             spans=tuple(self._spans),
             heard=read_wav(plan.heard_path, max_ms=MAX_RECORDING_MS),
-            voiced=tuple(witness.voiced),
-            records=tuple(record for record in ports.history.records() if record.position > began_behind),
+            voiced=tuple(ensemble.voiced()),
+            records=tuple(record for record in kept.records() if record.position > began_behind),
         )
         return closed, evidence
 
@@ -240,7 +202,7 @@ class _Rehearsal:
 
     async def _serve(self, socket: Path, microphone: WavMicrophone, ready: Readiness) -> None:
         """The audio service; when a device of it fails, the session is closed with that error."""
-        speaker = WavSpeaker(self._plan.heard_path, self._cast.synthesizer.format)
+        speaker = WavSpeaker(self._plan.heard_path, self._cast.output_format)
         try:
             await serve_audio(socket, microphone, speaker, log_rendered=self._spans.append, task_status=ready)
         except (DeviceLost, SocketRefused) as failure:

@@ -7,16 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from voicechart.adapters.demo import Cast, Outcome, Plan, RehearsalFailed, Summary, rehearse, summarize
+from voicechart.adapters.demo import Cast, NativeCast, Outcome, Plan, RehearsalFailed, Summary, rehearse, summarize
 from voicechart.adapters.history import HistoryStore
 from voicechart.audio.formats import SPEECH_FORMAT, AudioFrame
 from voicechart.audio.wav_reader import read_wav
 from voicechart.engines.testing import (
     Script,
+    ScriptedRealtimeModel,
     ScriptedRecognizer,
     ScriptedResponder,
     ScriptedSynthesizer,
     SpeechScript,
+    answers,
     hears,
     says,
 )
@@ -145,3 +147,16 @@ async def test_what_the_turns_cost_is_told_at_the_end(tmp_path: Path) -> None:
         found
     )
     assert found["first_text_ms"].p50_ms <= found["first_pcm_ms"].p50_ms <= found["first_rendered_ms"].p50_ms
+
+
+async def test_a_native_model_is_interrupted_like_any_other_and_cut_to_what_was_heard(tmp_path: Path) -> None:
+    model = ScriptedRealtimeModel(answers(STORY, 6_000), answers(ANSWER, 600))
+    native = NativeCast(model, Loudness())
+    plan = Plan((tone(), tone()), tmp_path / "out", barge_in_after_ms=600, deadline_s=30)
+    summary = judged(await rehearse(plan, native))
+    assert summary.problems == ()
+    assert [reply.delivery for reply in summary.replies] == [DeliveryStatus.INTERRUPTED, DeliveryStatus.DELIVERED]
+    assert [reply.delivered for reply in summary.replies] == ["", ANSWER]
+    assert summary.stale_frames == 0
+    (cut,) = model.session.asked_for("truncate")
+    assert abs(int(cut[1]) - summary.replies[0].heard_ms) <= 40

@@ -9,8 +9,8 @@ import pytest
 
 from voicechart.adapters.board import RenderedSpan
 from voicechart.adapters.demo import Check, Evidence, Summary, VoicedReply, summarize
+from voicechart.adapters.demo.cast import POLICIES
 from voicechart.adapters.demo.dialogue import EXPECTED, EXPECTED_OF_THE_COMPANION
-from voicechart.adapters.demo.rehearsal import POLICIES
 from voicechart.audio.formats import AudioFormat, AudioFrame
 from voicechart.engines.history import Delivery, Record, Reply, UserTurn
 from voicechart.engines.ports import SpeechUnit
