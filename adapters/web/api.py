@@ -79,8 +79,6 @@ class Api:
 
     async def chat(self, request: Request) -> ASGIApp:
         body = await self._body(request, ChatRequest)
-        if not body.text.strip():
-            raise ApiError(422, "invalid_body", "text: is blank")
         if len(body.text) > self._options.max_text_chars:
             raise ApiError(422, "text_too_long", f"text: has at most {self._options.max_text_chars} characters")
         if body.conversation_id is None:
@@ -142,13 +140,13 @@ class Api:
     # -- watching --------------------------------------------------------------------------------------------------
 
     async def events(self, request: Request) -> ASGIApp:
-        hosted = self._wanted(request)
+        hosted = self._wanted(request, "after", "follow")
         subscribe = partial(hosted.hub.subscribe, self._cursor(request))
         return self._stream(request, hosted, subscribe, lambda: hosted.hub.watermark)
 
     async def trace_stream(self, request: Request) -> ASGIApp:
         self._require_chart()
-        hosted = self._wanted(request)
+        hosted = self._wanted(request, "after", "follow")
         subscribe = partial(hosted.trace.subscribe, self._cursor(request))
         return self._stream(request, hosted, subscribe, lambda: hosted.trace.watermark)
 
@@ -209,9 +207,14 @@ class Api:
         )
 
     def _cursor(self, request: Request) -> Cursor | None:
-        """Where a browser that comes back was, or what the address says. What is no cursor gets a snapshot."""
+        """Where a browser that comes back was, or what the address says."""
+        after = request.query_params.get("after")
+        asked = None if after is None else Cursor.parse(after)
+        if after is not None and asked is None:
+            raise ApiError(422, "invalid_query", "after: is no cursor, epoch:sequence")
         last = request.headers.get("last-event-id")
-        return Cursor.parse(last if last is not None else request.query_params.get("after", ""))
+        # A server may have told a browser that it is to begin anew: its id is no cursor.
+        return asked if last is None else Cursor.parse(last)
 
     # -- the chart -------------------------------------------------------------------------------------------------
 
@@ -243,10 +246,9 @@ class Api:
 
     async def open_session(self, request: Request) -> Response:
         """Trade the token for a cookie, because `EventSource` sends no headers."""
-        if self._access.needs_token:
-            body = await self._body(request, SessionRequest)
-            if not self._access.is_token(body.token):
-                raise ApiError(401, "wrong_token", "that is not the token")
+        body = await self._body(request, SessionRequest)
+        if self._access.needs_token and not self._access.is_token(body.token):
+            raise ApiError(401, "wrong_token", "that is not the token")
         response = Response(status_code=204)
         response.set_cookie(
             COOKIE,
@@ -260,12 +262,17 @@ class Api:
         return response
 
     async def openapi(self, request: Request) -> Response:
-        return _json(openapi_document())
+        return _json(openapi_document(self._options.max_text_chars))
 
     async def health(self, request: Request) -> Response:
         return _json(Health(status="ok", version=__version__).model_dump(mode="json"))
 
-    def _wanted(self, request: Request) -> Hosted:
+    def _wanted(self, request: Request, *others: str) -> Hosted:
+        """The conversation that the address names. Raises `ApiError`, for what an address says besides, too."""
+        known = {"conversation_id", *others}
+        for name, _ in request.query_params.multi_items():
+            if name not in known or len(request.query_params.getlist(name)) > 1:
+                raise ApiError(422, "invalid_query", "the address says what is not known here, or says it twice")
         return self._found(request.query_params.get("conversation_id"))
 
     def _found(self, conversation_id: str | None) -> Hosted:

@@ -19,14 +19,22 @@ class Body(BaseModel):
 class ChatRequest(Body):
     """A typed message."""
 
-    text: str = Field(min_length=1, max_length=1_000_000)
-    """Not blank; the server bounds its length."""
+    text: str = Field(min_length=1, pattern=r"\S")
+    """Not blank. The server bounds its length; its description says how."""
     conversation_id: ConversationId | None = None
     """The foreground conversation without one; a new name begins a conversation in writing."""
 
 
 class CancelRequest(Body):
     """What is to be cancelled: a run or a response, by its identity."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [
+                {"required": [name], "properties": {name: {"type": "string"}}} for name in ("run_id", "response_id")
+            ]
+        }
+    )
 
     run_id: RunId | None = None
     response_id: RunId | None = None

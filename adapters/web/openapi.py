@@ -47,8 +47,8 @@ _AFTER: Json = {
 _LAST_EVENT_ID: Json = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "As `after`; browsers send it when they come back.",
-    "schema": {"type": "string", "pattern": "^[0-9]{1,16}:[0-9]{1,16}$"},
+    "description": "As `after`, and before it, as browsers send it. What is no cursor gets a snapshot.",
+    "schema": {"type": "string"},
 }
 _FOLLOW: Json = {
     "name": "follow",
@@ -72,10 +72,11 @@ _EVERYWHERE = (401, 403, 429)
 
 
 @cache
-def openapi_document() -> Json:
+def openapi_document(max_text_chars: int) -> Json:
     """The document. Do not change it."""
     _, shapes = models_json_schema([(shape, "validation") for shape in _SHAPES], ref_template=_REF)
-    sse: Json = {"text/event-stream": {"schema": {"type": "string"}}}
+    shapes["$defs"]["ChatRequest"]["properties"]["text"]["maxLength"] = max_text_chars
+    sse: Json = {"text/event-stream": {}}
     ndjson: Json = {"application/x-ndjson": {}}
     return {
         "openapi": "3.1.0",
@@ -91,17 +92,17 @@ def openapi_document() -> Json:
             "/api/events": _get(
                 "events", "Watch", sse, 404, 422, 503, of=(_CONVERSATION, _AFTER, _FOLLOW, _LAST_EVENT_ID)
             ),
-            "/api/state": _get("state", "How it stands", _json(StateAnswer), 404, of=(_CONVERSATION,)),
+            "/api/state": _get("state", "How it stands", _json(StateAnswer), 404, 422, of=(_CONVERSATION,)),
             "/api/cancel": _post(
                 "cancel", "Cancel a run", CancelRequest, 202, "It is being cancelled", _json(Cancelled), 404, 409
             ),
             "/api/conversations": _get("conversations", "What is served", _json(ConversationList)),
             "/api/session": _post("session", "Trade the token for a cookie", SessionRequest, 204, "A cookie", {}),
             "/api/chart": _get(
-                "chart", "States and lines of the chart", {"application/json": {}}, 404, of=(_CONVERSATION,)
+                "chart", "States and lines of the chart", {"application/json": {}}, 404, 422, of=(_CONVERSATION,)
             ),
             "/api/chart.svg": _get("chartPicture", "The picture of the chart", {"image/svg+xml": {}}, 404),
-            "/api/trace": _get("trace", "The newest macrosteps as a trace file", ndjson, 404, of=(_CONVERSATION,)),
+            "/api/trace": _get("trace", "The newest macrosteps as a trace file", ndjson, 404, 422, of=(_CONVERSATION,)),
             "/api/trace/stream": _get(
                 "traceStream",
                 "Watch the chart",

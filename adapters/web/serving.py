@@ -100,6 +100,8 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
+        # Whoever hears of the address finds somebody there, even before the first turn of the loop.
+        listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
         message = f"{host}:{port} cannot be bound: {error.strerror}; choose another web.port, or stop what uses it"
