@@ -12,6 +12,7 @@ import typer
 from ... import __version__
 from .audio_check import audio_check
 from .attach import attach
+from .attach import attach
 from .audio_service import audio_service
 from .check_config import check_config
 from .daemon import daemon
@@ -57,6 +58,7 @@ app.command("demo")(demo)
 app.command("talk")(talk)
 app.command("daemon")(daemon)
 app.command("serve")(serve)
+app.command("attach")(attach)
 app.command("check-config")(check_config)
 app.command("providers")(providers)
 app.command("audio-service")(audio_service)
