@@ -35,6 +35,7 @@ def test_every_file_in_a_role_s_folder_is_a_provider_of_its_name(role: Role, kin
     assert issubclass(provider.settings, ProviderSettings)
     assert kinds_accepted(provider) == (kind,)
     assert provider.title
+    assert provider.offers is not None
     assert find(role, kind) is provider
 
 
