@@ -99,8 +99,9 @@ def words_of(text: str) -> tuple[str, ...]:
 
 BACKCHANNELS = frozenset(
     {"mhm", "mm", "hmm", "hm", "uh", "huh", "um", "ah", "oh", "yeah", "yes", "yep", "ok", "okay", "right", "sure"}
-    | {"嗯", "哦", "啊"}
+    | set("嗯哦啊噢唔呃诶好的对是行")
 )
+"""Each Chinese character is a word here: 好的 and 对对对 are made of these."""
 
 
 @dataclass(frozen=True, slots=True)
