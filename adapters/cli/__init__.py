@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from ... import __version__
+from .attach import attach
 from .audio_check import audio_check
-from .attach import attach
-from .attach import attach
 from .audio_service import audio_service
 from .check_config import check_config
 from .daemon import daemon
@@ -62,8 +61,8 @@ app.command("attach")(attach)
 app.command("check-config")(check_config)
 app.command("providers")(providers)
 app.command("audio-service")(audio_service)
-app.command("explore")(explore)
 app.command("audio-check")(audio_check)
+app.command("explore")(explore)
 app.command("diagram")(diagram)
 app.add_typer(trace_app, name="trace")
 app.add_typer(history_app, name="history")
