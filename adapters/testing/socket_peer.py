@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import parse_qsl, urlsplit
@@ -75,6 +75,15 @@ class SocketPeer:
         while not _fits(message := await self._next(wanted), wanted):
             pass
         return message
+
+    async def messages(self) -> AsyncIterator[ReceivedMessage]:
+        """Every message until the client has gone, however long that takes."""
+        while True:
+            try:
+                message = await self._waiting.receive()
+            except anyio.EndOfStream:
+                return
+            yield message
 
     async def send_json(self, value: Mapping[str, JsonValue]) -> None:
         """One JSON object, as a text message. Raises `ClientGone`."""
