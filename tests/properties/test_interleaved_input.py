@@ -675,7 +675,12 @@ def is_told_lost(world: World, word: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(st.binary(max_size=96))
 def test_each_utterance_is_one_committed_turn_and_whole_or_said_to_be_lost(data: bytes) -> None:
     check(played(data))
