@@ -148,6 +148,7 @@ def check(world: World, rehearsal: Rehearsal, store: MemoryTaskStore) -> None:
     assert rehearsal.closed.error is None
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_any_interleaving_of_calls_runs_each_once_and_ends_each_once(seed: int) -> None:

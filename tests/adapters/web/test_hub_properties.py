@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import anyio
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -214,10 +215,11 @@ class Watching(RuleBasedStateMachine):
             client.disconnect()
 
 
-TestWatching = Watching.TestCase
-TestWatching.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Watching.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestWatching = pytest.mark.slow(Watching.TestCase)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(PAYLOADS, IDS), max_size=40), st.data())
 @settings(max_examples=150)
 def test_whoever_is_slow_sees_the_same_in_fewer_events(events: list[tuple[Payload, str]], data: st.DataObject) -> None:

@@ -27,6 +27,7 @@ def named(name: str) -> tuple[Scenario, ...]:
     return tuple(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
+@pytest.mark.slow
 def test_a_small_world_is_walked_to_its_end_and_keeps_every_invariant() -> None:
     report = explore(ExploreSettings(named("connection")))
     assert report.frontier == 0
@@ -74,6 +75,7 @@ def test_the_report_is_told_as_json_and_as_text() -> None:
     assert "violations: " in report.as_text()
 
 
+@pytest.mark.slow
 def test_progress_is_told() -> None:
     heard: list[Progress] = []
     explore(ExploreSettings(named("connection")), on_progress=heard.append)
