@@ -86,6 +86,8 @@ class WireFixture(_Recorded):
     close_reason: str = ""
     texts: tuple[str, ...] = ()
     """What a synthesiser is asked to say."""
+    acts: tuple[str, ...] = ()
+    """What a session with a realtime model is asked, in order: "speak u1", "respond a1", "until AnswerAudio"."""
     expected: tuple[dict[str, JsonValue], ...] = ()
     """The reports of the adapter: each with `report`, its type, and the fields that matter."""
 

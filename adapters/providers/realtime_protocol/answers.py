@@ -28,6 +28,7 @@ class Answers:
         self._received = received
         self._asked = 0
         self._cancels = 0
+        self._are_named = False
         self._uncertain: dict[str, str] = {}
         """The event and the response of each cancel that may still turn out to have had nothing to cancel."""
         self._current: Answer | None = None
@@ -95,7 +96,10 @@ class Answers:
             return
         answer = self._current
         named = None if body.metadata is None else body.metadata.get(ANSWER_KEY)
-        if answer is None or answer.response_id is not None or named not in (None, answer.answer_id):
+        self._are_named = self._are_named or named is not None
+        # A server that never repeats the name is believed; one that does names each of ours.
+        is_another = self._are_named and (answer is None or named != answer.answer_id)
+        if answer is None or answer.response_id is not None or is_another:
             # The provider answers by itself, which it was asked not to.
             self._others.add(body.id)
             yield self._cancelling(body.id)
