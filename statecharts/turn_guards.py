@@ -192,10 +192,17 @@ class TurnGuards(ConnectionRules):
         )
 
     def may_fall_back(self) -> bool:
-        """The whole utterance is still held, within the bound, and this was not tried before."""
+        """The whole utterance is still held, within the bound, and this was not tried before; or it need not be."""
         fact = self.fact
         assert isinstance(fact, RecognitionFailed)
+        if self.served_before(fact.recognition_id):
+            return True
         return 0 < fact.recorded_ms <= self.policies.turn.max_fallback_ms and not self.turn.used_fallback
+
+    def served_before(self, recognition_id: str) -> bool:
+        """What it heard was committed before the turn was reopened."""
+        turn = self.turn
+        return turn.kept_segments is not None and recognition_id in turn.recognitions[: turn.kept_recognitions]
 
     def gap_invalidates_turn(self) -> bool:
         fact = self.fact

@@ -102,7 +102,7 @@ class UtteranceRules(TurnGuards):
             segments[same[0]] = segment
         else:
             segments.insert(self._place_of(segment), segment)
-            if kept is not None and segment.recognition_id in turn.recognitions[: turn.kept_recognitions]:
+            if kept is not None and self.served_before(segment.recognition_id):
                 kept += 1
         _sort_by_time(segments, segment.recognition_id)
         self.change_turn(segments=tuple(segments), kept_segments=kept)
@@ -159,7 +159,7 @@ class UtteranceRules(TurnGuards):
         fact = self.fact
         assert isinstance(fact, RecognitionClosed | RecognitionFailed)
         self.note_closed(fact.recognition_id)
-        if isinstance(fact, RecognitionFailed):
+        if isinstance(fact, RecognitionFailed) and not self.is_in("closed"):
             # Of a committed turn: what was still to come of it will not.
             self.publish(StreamError(fact.error), turn_id=self.turn.turn_id)
 
@@ -183,6 +183,10 @@ class UtteranceRules(TurnGuards):
         """The live recognition failed; the bounded recording is transcribed as a whole instead, and that is said."""
         fact = self.fact
         assert isinstance(fact, RecognitionFailed)
+        if self.served_before(fact.recognition_id):
+            # Its words stand as they were committed; transcribed anew they would be there twice.
+            self.close_recognition()
+            return
         recognition_id = self.mint("recognition")
         turn = self.turn
         others = tuple(known for known in turn.open_recognitions if known != fact.recognition_id)

@@ -81,6 +81,8 @@ class Abstraction:
                 turn.ended_by is not None,
                 turn.speech_ms >= self._min_speech_ms > 0,
                 turn.kept_segments,
+                turn.kept_recognitions,
+                turn.exceeded,
                 turn.used_fallback,
                 turn.alarmed,
             )
@@ -92,6 +94,7 @@ class Abstraction:
             tuple((segment.segment_id, segment.text) for segment in turn.segments),
             open_recognitions,
             len(turn.recognitions),
+            turn.exceeded,
             committed is not None and context.now - committed <= self._continuation_ns,
         )
 

@@ -82,7 +82,7 @@ class BrokenJudge(Judge):
         raise ZeroDivisionError
 
 
-def policies(authority: TurnAuthority, **changes: Any) -> Policies:
+def policies(authority: TurnAuthority, **changes: Any) -> Policies:  # noqa: ANN401 - fields of a policy
     return replace(HANDS_FREE, turn=TurnPolicy(authority=authority, **changes))
 
 
@@ -92,7 +92,7 @@ def listening(
     judge: Judge | None = None,
     capabilities: RecognizerCapabilities = ENDPOINTING,
     responder: ScriptedResponder | None = None,
-    **changes: Any,
+    **changes: Any,  # noqa: ANN401
 ) -> Rehearsal:
     return Rehearsal(
         recognizer=ScriptedRecognizer(*scripts, capabilities=capabilities),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from voicechart.statecharts import Policies, TurnPolicy
-from voicechart.statecharts.actions import CancelGeneration, CancelRecognition, StoreUserTurn
+from voicechart.statecharts.actions import CancelGeneration, CancelRecognition, StoreUserTurn, TranscribeRecording
 from voicechart.statecharts.context import TimerKind
 from voicechart.statecharts.published import SpeechBegan, StreamError, TurnCommitted, TurnDiscarded, TurnDropped
 from voicechart.statecharts.testing import HANDS_FREE, Reached, ScriptedConversation
@@ -269,6 +269,19 @@ def test_a_late_final_is_committed_although_the_continuation_came_to_nothing() -
     script.recognition_ends(late)
     script.recognition_ends()
     assert script.record.committed_turns() == ["book a table for two"]
+
+
+@pytest.mark.parametrize("recorded_ms", [0, 1_000])
+def test_a_failure_of_what_had_been_committed_takes_no_word_of_it_back(recorded_ms: int) -> None:
+    script = endpointed()
+    late = script.recognition_id
+    script.user_starts_speaking()
+    script.recognition_fails(recorded_ms=recorded_ms, recognition_id=late)
+    assert [told.error.code for told in script.record.published(StreamError)] == ["recognizer_lost"]
+    script.understands("please", "1")
+    script.user_stops_speaking()
+    assert script.record.committed_turns() == ["book a table please"]
+    assert not script.record.of(TranscribeRecording)
 
 
 @pytest.mark.parametrize("how", ["incomplete", "lost audio", "failed"])
