@@ -1,6 +1,7 @@
 // The picture of the chart: which states are lit, which lines were taken, and what belongs to a click on a line.
 
 const LABEL = "g.node[class*='row_']";
+const FLASH_MS = 1_000;
 const ZOOMS = [0.6, 0.8, 1, 1.25, 1.6, 2];
 
 export class ChartPicture {
@@ -10,6 +11,7 @@ export class ChartPicture {
     this.onLines = onLines;
     this.svg = null;
     this.parents = new Map();
+    this.regions = new Set();
     this.lines = [];
     this.names = new Map();
     this.zoom = null;
@@ -19,6 +21,7 @@ export class ChartPicture {
   show(chart, svg) {
     this.svg = document.importNode(svg, true);
     this.parents = new Map(chart.states.map((state) => [state.id, state.parent]));
+    this.regions = new Set(chart.states.map((state) => state.region));
     this.names = new Map(chart.states.map((state) => [state.id, state.name]));
     this.lines = chart.transitions;
     this.svg.querySelector("title")?.remove();
@@ -51,6 +54,8 @@ export class ChartPicture {
       element.classList.remove("flash");
       element.getBoundingClientRect();
       element.classList.add("flash");
+      // Not at the end of the animation: that of a picture that is not shown never ends.
+      setTimeout(() => element.classList.remove("flash"), FLASH_MS);
     }
   }
 
@@ -90,9 +95,12 @@ export class ChartPicture {
     return (Math.min(box.width / this.natural.width, box.height / this.natural.height) * 3) / 4;
   }
 
+  /** The states between a leaf and its region, which is always active. */
   #ancestors(leaf) {
     const found = [];
-    for (let state = this.parents.get(leaf); state; state = this.parents.get(state)) found.push(state);
+    for (let state = this.parents.get(leaf); !this.regions.has(state) && state; state = this.parents.get(state)) {
+      found.push(state);
+    }
     return found;
   }
 

@@ -20,7 +20,8 @@ export function partsOf(entry, playback) {
   if (status === "delivered") return whole("heard");
   const played = playedSamples(entry, playback);
   if (played === null) return whole("unsure");
-  const { heardTo, saidTo } = reach(entry.units, chars, played, status === null);
+  const reached = reach(entry.units, chars, played, status === null);
+  const [heardTo, saidTo] = [behindSpace(chars, reached.heardTo), behindSpace(chars, reached.saidTo)];
   const rest = status === null ? "ahead" : status === "unknown" ? "unsure" : "never";
   return [
     { text: chars.slice(0, heardTo).join(""), fate: "heard" },
@@ -52,6 +53,13 @@ function reach(units, chars, played, isOpen) {
     return { heardTo, saidTo: isBeingSaid ? end : heardTo };
   }
   return { heardTo: start, saidTo: start };
+}
+
+/** The place of the next character that is not white space. */
+function behindSpace(chars, place) {
+  let next = place;
+  while (next < chars.length && next > 0 && chars[next].trim() === "") next += 1;
+  return next;
 }
 
 const WORD = /[\p{Letter}\p{Number}\p{Mark}'’-]/u;

@@ -175,7 +175,7 @@ function soundOf(sound) {
 
 function secondsOf(sound) {
   if (!sound?.sample_rate_hz || !sound.played_samples) return "";
-  return `, ${(sound.played_samples / sound.sample_rate_hz).toFixed(1)} s heard`;
+  return `, ${(sound.played_samples / sound.sample_rate_hz).toFixed(1)} s`;
 }
 
 function deliveryOf(entry, sound) {
@@ -194,10 +194,16 @@ function toolOf(tool) {
     "li",
     { class: "tool", "data-how": tool.state },
     h("b", {}, tool.name),
-    h("span", { class: "how" }, `${markOf(tool.state)} ${inWords(tool.state)}${tool.background ? ", in the background" : ""}`),
+    h("span", { class: "how" }, `${markOf(tool.state)} ${wordsOfTool(tool)}`),
     isRunning ? progressOf(tool) : null,
     typeof tool.progress?.message === "string" ? h("span", { class: "how" }, tool.progress.message) : null,
   );
+}
+
+/** The call of a background tool ends when its task is queued; the task has a line of its own. */
+function wordsOfTool(tool) {
+  if (!tool.background) return inWords(tool.state);
+  return tool.state === "completed" ? "goes on in the background" : `${inWords(tool.state)}, in the background`;
 }
 
 function progressOf(tool) {

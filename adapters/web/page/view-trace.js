@@ -70,6 +70,7 @@ export class TraceView {
     }
     this.told = "lines";
     this.asked += 1;
+    this.details.dataset.about = "lines";
     this.details.replaceChildren(
       h("h3", {}, "Not taken lately"),
       h("p", {}, "None of the macrosteps that are kept took a line that is drawn here. As declared:"),
@@ -159,6 +160,7 @@ export class TraceView {
       if (this.told === "live") return;
       this.told = "live";
       this.asked += 1;
+      this.details.dataset.about = "nothing";
       this.details.replaceChildren(
         h("p", { class: "empty" }, "Choose a macrostep, or click a line in the chart, to see its event, guards and actions."),
       );
@@ -167,6 +169,7 @@ export class TraceView {
     const about = record?.number ?? "start";
     if (this.told === about) return;
     this.told = about;
+    this.details.dataset.about = "macrostep";
     if (record === null) {
       this.details.replaceChildren(h("p", { class: "empty" }, "This is where the trace begins."));
       return;

@@ -1,0 +1,169 @@
+"""A spoken conversation on scripted ports, served on a real socket: captions, tools and what was heard, without a
+model, a microphone or a loudspeaker.
+
+Time passes as it does: whoever says something of a second takes a second. Needs the extra `web`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+from pydantic import BaseModel
+
+from ...engines import Session, SideEffects, TextPorts, Tool
+from ...engines.background import BackgroundTasks
+from ...engines.ports import GenerationRequest
+from ...engines.reports import (
+    GenerationEnded,
+    GenerationReport,
+    RecognitionEnded,
+    RecognitionReport,
+    SegmentFinal,
+    SegmentHypothesis,
+    ToolCallProposed,
+)
+from ...engines.testing import (
+    HANDS_FREE,
+    Rehearsal,
+    Script,
+    ScriptedDevice,
+    ScriptedRecognizer,
+    ScriptedResponder,
+    ScriptedSynthesizer,
+    SpeechScript,
+    Step,
+    says,
+)
+from ...statecharts import Conversation, SeededIds
+from ..web.conversations import new_session_epoch
+from ..web.hosting import hosting, text_session
+from ..web.options import WebOptions
+
+FORECAST = (
+    "In Lisbon it is sunny, with twenty-three degrees and a light wind from the sea. "
+    "Tomorrow clouds come in from the west, and by the evening it may rain. "
+    "Over the weekend the sun is back, and it gets warmer day by day. "
+    "I have put the whole forecast on your list."
+)
+CHINESE = "当然。从前，海边有一座小镇，镇上住着一位修钟的老人。他的店里挂满了钟，可是没有两只走得一样。"  # noqa: RUF001 - Chinese has commas of its own
+VOICE = 1_000
+_HOP_SAMPLES = 1_600
+
+
+class City(BaseModel):
+    city: str
+
+
+class SpokenSite:
+    """What people do and say before the device; `address` is where it is watched."""
+
+    def __init__(self, address: str, rehearsal: Rehearsal, device: ScriptedDevice) -> None:
+        self.address = address
+        self.rehearsal = rehearsal
+        self._device = device
+
+    async def speak(self, duration_ms: int) -> None:
+        """Say the next thing that the recogniser has a script for, then be silent until the turn is over."""
+        await self._device.microphone.listen(duration_ms, VOICE)
+        await self._device.microphone.listen(900)
+
+    async def begin_to_speak(self, duration_ms: int) -> None:
+        """The same, without the silence."""
+        await self._device.microphone.listen(duration_ms, VOICE)
+
+    async def until(self, event_type: str, count: int = 1) -> None:
+        """Until there were so many events of this type."""
+        await self.rehearsal.until(event_type, count)
+
+    async def until_heard(self, units: int) -> None:
+        """Until so many units of the newest reply have been played."""
+
+        def is_heard() -> bool:
+            voiced = self.rehearsal.of("speech.unit_synthesized")
+            if len(voiced) < units:
+                return False
+            end: int = voiced[units - 1].as_json()["payload"]["end_sample"]
+            moved = self.rehearsal.of("playback.progress")
+            return bool(moved) and (moved[-1].as_json()["payload"]["played_samples"] or 0) > end
+
+        await self.rehearsal.until_true(is_heard)
+
+
+def hears_anew(*hypotheses: str) -> Script[RecognitionReport]:
+    """One segment whose every hypothesis replaces the former one, 100 ms of sound apart; the last one is the final."""
+    steps: list[Step[RecognitionReport]] = [
+        Step(SegmentHypothesis("s1", number, text), written_samples=number * _HOP_SAMPLES)
+        for number, text in enumerate(hypotheses, 1)
+    ]
+    steps.append(Step(SegmentFinal("s1", len(hypotheses) + 1, hypotheses[-1]), input_finished=True))
+    steps.append(Step(RecognitionEnded(), input_finished=True))
+    return Script(steps)
+
+
+def answers(request: GenerationRequest) -> Script[GenerationReport]:
+    """A forecast by way of two tools to who asks in a spoken turn, then a word; Chinese to who writes it."""
+    asked = request.messages[-1]
+    if any("\u4e00" <= letter <= "\u9fff" for letter in asked.text):
+        return Script(says(CHINESE, token_ms=30))
+    if asked.role == "tool":
+        return Script(says(FORECAST, token_ms=15))
+    if "weather" in asked.text:
+        calls = [
+            Step(ToolCallProposed("c1", "weather", '{"city": "Lisbon"}')),
+            Step(ToolCallProposed("c2", "write_to_list", '{"city": "Lisbon"}')),
+        ]
+        return Script([*calls, Step(GenerationEnded(awaits_tools=True))])
+    return Script(says("All right, I stop.", token_ms=15))
+
+
+@asynccontextmanager
+async def spoken_site(options: WebOptions | None = None) -> AsyncGenerator[SpokenSite]:
+    """A device at which nobody has said anything yet."""
+    let_go = anyio.Event()
+
+    async def weather(city: City) -> str:
+        await anyio.sleep(0.3)
+        return "sunny"
+
+    async def write_to_list(city: City) -> str:
+        await let_go.wait()
+        return "written"
+
+    recognizer = ScriptedRecognizer(
+        hears_anew(
+            "what's",
+            "what's the",
+            "what's the whether",
+            "what's the weather in",
+            "what's the weather in listen",
+            "what's the weather in Lisbon",
+        ),
+        hears_anew("stop", "stop please"),
+        hears_anew("and"),
+    )
+    device = ScriptedDevice()
+    rehearsal = Rehearsal(
+        device=device,
+        recognizer=recognizer,
+        responder=ScriptedResponder(answers=answers),
+        synthesizer=ScriptedSynthesizer(SpeechScript(ms_per_char=25)),
+        tools=(
+            Tool("weather", "Tells the weather.", City, weather, side_effects=SideEffects.NONE),
+            Tool("write_to_list", "Writes.", City, write_to_list, background=True),
+        ),
+        tasks=BackgroundTasks(),
+        conversation=Conversation(
+            "kitchen", policies=HANDS_FREE, ids=SeededIds("kitchen"), session_epoch=new_session_epoch()
+        ),
+    )
+    ports = TextPorts(ScriptedResponder(answers=answers), is_shared=True)
+
+    def open_text(name: str) -> Session:
+        return text_session(name, ports, HANDS_FREE)
+
+    options = options or WebOptions(port=0)
+    async with hosting(rehearsal.session, "voice", options, open_text) as server, rehearsal.running():
+        yield SpokenSite(server.address, rehearsal, device)
+        let_go.set()
