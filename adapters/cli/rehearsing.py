@@ -18,7 +18,7 @@ from ...audio.errors import AudioError
 from ...audio.formats import AudioFrame
 from ...engines.reports import PortError
 from ...statecharts.traces import TraceError
-from ..composition import make_cascade, make_native
+from ..composition import OfferedTools, make_cascade, make_native, make_tools
 from ..configuration import Configuration, ConfigurationRefused
 from ..demo import (
     Cast,
@@ -97,7 +97,7 @@ def hold(request: Request) -> None:
 async def _hold(request: Request, console: Console) -> _Held:
     began_at = time.monotonic()
     configuration = request.configuration
-    names, cast = _cast(configuration)
+    names, cast, tools = _cast(configuration)
     parts = {**names, "user": request.user}
     plan = Plan(
         tuple(await request.recordings()),
@@ -110,18 +110,22 @@ async def _hold(request: Request, console: Console) -> _Held:
     if not request.as_json:
         for part, name in parts.items():
             console.print(Text.assemble((f"{part:<11}", "dim"), name))
-        console.print(Text(NO_ECHO, "dim"))
+        for note in (NO_ECHO, *tools.notes):
+            console.print(Text(note, "dim"))
         view = LiveView(console) if console.is_terminal else TimelineView(console)
         watch = Watching(view).watch
-    outcome = await rehearse(plan, cast, watch=watch)
+    async with tools.serving():
+        outcome = await rehearse(plan, cast, watch=watch)
     return _Held(outcome, parts, time.monotonic() - began_at)
 
 
-def _cast(configuration: Configuration) -> tuple[dict[str, str], Players]:
-    """Who takes part, by name and in person. Raises `ConfigurationRefused`."""
+def _cast(configuration: Configuration) -> tuple[dict[str, str], Players, OfferedTools]:
+    """Who takes part, by name and in person, and what the model may call. Raises `ConfigurationRefused`."""
     policies = room_policies(configuration.policies)
     if configuration.realtime is not None:
         native = make_native(configuration, os.environ)
+        calls_tools = native.model.port.capabilities.tool_calls
+        tools = make_tools(configuration, os.environ).for_a_model(calls_tools=calls_tools)
         model = NativeCast(
             native.model.port,
             native.voice_activity,
@@ -129,9 +133,14 @@ def _cast(configuration: Configuration) -> tuple[dict[str, str], Players]:
             policies,
             native.timers.attach,
             native.end_of_turn,
+            tools.tools,
         )
-        return {native.model.key: native.model.name}, model
+        return {native.model.key: native.model.name}, model, tools
     cascade = make_cascade(configuration, os.environ)
+    tools = make_tools(configuration, os.environ).for_a_model(
+        calls_tools=cascade.responder.port.capabilities.tool_calls
+    )
+    fallback = cascade.fallback_recognizer
     cast = Cast(
         cascade.recognizer.port,
         cascade.responder.port,
@@ -141,8 +150,10 @@ def _cast(configuration: Configuration) -> tuple[dict[str, str], Players]:
         policies,
         cascade.timers.attach,
         RuleBasedEndOfTurn(configuration.end_of_turn),
+        None if fallback is None else fallback.port,
+        tools.tools,
     )
-    return cascade.names, cast
+    return cascade.names, cast, tools
 
 
 def _report(request: Request, held: _Held, summary: Summary, console: Console) -> None:

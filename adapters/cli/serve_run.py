@@ -13,6 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from ...engines.reports import PortError
+from ..composition import make_tools
 from ..composition.web import make_writer, web_options
 from ..configuration import Configuration, ConfigurationRefused, Problem, WebSettings, load_configuration
 from ..history import HistoryError
@@ -72,6 +73,9 @@ async def _serve(configuration: Configuration, as_json: bool) -> Stop:
 
     options = web_options(configuration.web, os.environ)
     writer = make_writer(configuration, os.environ)
+    tools = make_tools(configuration, os.environ).for_a_model(calls_tools=writer.port.capabilities.tool_calls)
+    for note in tools.notes:
+        typer.echo(f"voicechart: {note}", err=True)
 
     def announce(address: str) -> None:
         if as_json:
@@ -80,4 +84,4 @@ async def _serve(configuration: Configuration, as_json: bool) -> Stop:
         else:
             typer.echo(f"{writer.name} answers at {address}  (Ctrl-C ends it)")
 
-    return await serve_text(configuration, writer, options, announce)
+    return await serve_text(configuration, writer, tools, options, announce)

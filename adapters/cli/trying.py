@@ -16,11 +16,17 @@ from ...engines.reports import PortError
 from ...statecharts.errors import ErrorScope, ScopedError
 from ..composition import Part
 from ..providers.declaration import Prepared
+from ..providers.registry import Role
 
 DEADLINE_S = 60.0
 """For each part: loading a model takes its time."""
 CLOSE_S = 5.0
-STAGES = {"recognizer": "recognition", "responder": "generation", "voice": "synthesis", "realtime": "connection"}
+STAGES = {
+    Role.RECOGNIZER: "recognition",
+    Role.RESPONDER: "generation",
+    Role.SYNTHESIZER: "synthesis",
+    Role.REALTIME: "connection",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ async def _try_all(parts: Sequence[Part[Prepared]], deadline_s: float) -> list[T
 async def _try(part: Part[Prepared], deadline_s: float) -> Tried:
     began_at = time.monotonic()
     error: ScopedError | None = None
-    stage = STAGES[part.key]
+    stage = STAGES[part.role]
     try:
         with anyio.fail_after(deadline_s):
             await part.port.prepare()

@@ -64,6 +64,7 @@ def compose(
         context=configuration.context,
         voice_activity_settings=configuration.voice_activity,
         end_of_turn=RuleBasedEndOfTurn(configuration.end_of_turn),
+        fallback_recognizer=parts.fallback_recognizer.port if parts.fallback_recognizer is not None else None,
     )
     return Composition(CascadeEngine(ports), parts, tools)
 

@@ -10,7 +10,7 @@ from ...audio.voice_activity import SpeechProbability
 from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.turn_authorities import lacking_authority
 from ...statecharts.capabilities import Capabilities, StreamingPolicy
-from ..configuration import CompanionSettings, Configuration, ConfigurationRefused, Problem, chosen
+from ..configuration import CompanionSettings, Configuration, ConfigurationRefused, Problem, chosen, chosen_fallback
 from ..local.end_of_turn import RuleBasedEndOfTurn
 from ..local.spoken_forms import SpokenForms
 from ..providers.declaration import Prepared
@@ -28,6 +28,8 @@ class CascadeParts:
     """What hears, answers and speaks, neither loaded nor connected; as their streaming policy lets them."""
 
     recognizer: Part[Recognizer]
+    fallback_recognizer: Part[Recognizer] | None
+    """Who hears the recording of what the recogniser failed at."""
     responder: Part[Responder]
     synthesizer: Part[Synthesizer]
     voice_activity: SpeechProbability
@@ -38,12 +40,15 @@ class CascadeParts:
     @property
     def names(self) -> dict[str, str]:
         """For people, by the key of the configuration."""
-        return {"recognizer": self.recognizer.name, "responder": self.responder.name, "voice": self.synthesizer.name}
+        return {part.key: part.name for part in self.all}
 
     @property
     def all(self) -> tuple[Part[Prepared], ...]:
         """In the order in which speech passes them."""
-        return cast("tuple[Part[Prepared], ...]", (self.recognizer, self.responder, self.synthesizer))
+        hearing = (
+            (self.recognizer,) if self.fallback_recognizer is None else (self.recognizer, self.fallback_recognizer)
+        )
+        return cast("tuple[Part[Prepared], ...]", (*hearing, self.responder, self.synthesizer))
 
 
 def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -> CascadeParts:
@@ -52,6 +57,8 @@ def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -
         message = "this conversation is held by recogniser, responder and voice: leave it out"
         raise ConfigurationRefused(Problem("realtime", message))
     recognizer = make_recognizer(chosen(configuration, Role.RECOGNIZER), environment)
+    second = chosen_fallback(configuration)
+    fallback = None if second is None else make_recognizer(second, environment)
     answers = chosen(configuration, Role.RESPONDER)
     responder = make_responder(answers, environment)
     synthesizer = make_synthesizer(chosen(configuration, Role.SYNTHESIZER), environment)
@@ -73,7 +80,8 @@ def make_cascade(configuration: Configuration, environment: Mapping[str, str]) -
         raise ConfigurationRefused(Problem("connection.streaming", message))
     if streaming is StreamingPolicy.DISABLED:
         recognizer = recognizer.over(CollectingRecognizer)
+        fallback = None if fallback is None else fallback.over(CollectingRecognizer)
         responder = responder.over(CollectingResponder)
         synthesizer = synthesizer.over(CollectingSynthesizer)
     prompt = system_prompt_of(answers.settings)
-    return CascadeParts(recognizer, responder, synthesizer, make_voice_activity(), prompt, timers)
+    return CascadeParts(recognizer, fallback, responder, synthesizer, make_voice_activity(), prompt, timers)

@@ -10,13 +10,10 @@ from ...audio.voice_activity import SpeechProbability
 from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.reports import PortError
 from ..configuration import Choice, ConfigurationRefused, Problem
-from ..configuration.choices import KEYS
 from ..local import SileroProbability
 from ..providers.declaration import Offered, Prepared, ProviderSettings, SecretMissing, Secrets
 from ..providers.registry import Role, provider_of
 from .packages import require
-
-CHOSEN_BY = {role: key for role, (key, _) in KEYS.items()}
 
 P = TypeVar("P")
 
@@ -41,11 +38,8 @@ class Part(Generic[P]):
     kind: str
     offered: Offered
     """What the provider's port can do, whatever is made of it."""
-
-    @property
-    def key(self) -> str:
-        """Where the configuration chooses it: "voice"."""
-        return CHOSEN_BY[self.role]
+    key: str
+    """Where the configuration chooses it: "voice"."""
 
     def over(self, wrap: Callable[[P], P]) -> Part[P]:
         """The same part, its port seen through another one."""
@@ -66,7 +60,7 @@ def make_part(choice: Choice, environment: Mapping[str, str]) -> Part[Prepared]:
         raise ConfigurationRefused(Problem(f"{path}.{missing.key}", str(missing))) from None
     except PortError as refused:
         raise ConfigurationRefused(Problem(path, refused.error.message)) from refused
-    return Part(choice.role, port, provider.describe(settings), path, settings.kind, _offered(port))
+    return Part(choice.role, port, provider.describe(settings), path, settings.kind, _offered(port), choice.key)
 
 
 def _offered(port: Prepared) -> Offered:
@@ -90,7 +84,7 @@ def make_synthesizer(choice: Choice, environment: Mapping[str, str]) -> Part[Syn
 
 def make_voice(settings: ProviderSettings) -> Part[Synthesizer]:
     """A voice on this machine, without a configuration. Raises `ConfigurationRefused`."""
-    return make_synthesizer(Choice(Role.SYNTHESIZER, settings, "voice"), {})
+    return make_synthesizer(Choice(Role.SYNTHESIZER, settings, "voice", "voice"), {})
 
 
 def make_voice_activity() -> SpeechProbability:

@@ -13,7 +13,7 @@ from ..providers.synthesizers.espeak import EspeakVoice
 from ..providers.synthesizers.pico import PicoVoice
 from ..providers.synthesizers.piper import PiperVoice
 from .changes import changed_keys
-from .choices import Choice, chosen
+from .choices import Choice, chosen, chosen_fallback
 from .loading import load_configuration, parse_configuration
 from .problems import ConfigurationRefused, Problem
 from .selecting import selecting
@@ -39,6 +39,7 @@ __all__ = [
     "WhisperSettings",
     "changed_keys",
     "chosen",
+    "chosen_fallback",
     "load_configuration",
     "parse_configuration",
     "problems_of_web",

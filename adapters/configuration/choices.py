@@ -19,6 +19,8 @@ KEYS = {
     Role.REALTIME: ("realtime", "model_settings"),
 }
 """Where a role is chosen, and where its records stand."""
+FALLBACK = "fallback_recognizer"
+"""The key of a second recogniser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,8 @@ class Choice:
     settings: ProviderSettings
     path: str
     """The dotted key of the table, "responder" or "model_settings.fast"."""
+    key: str
+    """Where it is chosen: "responder"."""
 
 
 def chosen(configuration: Configuration, role: Role) -> Choice:
@@ -37,24 +41,32 @@ def chosen(configuration: Configuration, role: Role) -> Choice:
     value: ProviderSettings | str = getattr(configuration, key)
     if isinstance(value, str):
         records: dict[str, ProviderSettings] = getattr(configuration, table)
-        return Choice(role, records[value], f"{table}.{value}")
-    return Choice(role, value, key)
+        return Choice(role, records[value], f"{table}.{value}", key)
+    return Choice(role, value, key, key)
+
+
+def chosen_fallback(configuration: Configuration) -> Choice | None:
+    """Who hears what the recogniser failed at. `problems_of_choices` has found nothing."""
+    name = configuration.fallback_recognizer
+    if name is None:
+        return None
+    _, table = KEYS[Role.RECOGNIZER]
+    return Choice(Role.RECOGNIZER, configuration.voice_settings[name], f"{table}.{name}", FALLBACK)
 
 
 def problems_of_choices(configuration: Configuration) -> tuple[Problem, ...]:
     """Names that are not defined or name something else, and what contradicts a native realtime model."""
-    found = [_problem(configuration, role) for role in Role]
+    found = [_problem(configuration, role, *KEYS[role]) for role in Role]
+    found.append(_problem(configuration, Role.RECOGNIZER, FALLBACK, KEYS[Role.RECOGNIZER][1]))
     if configuration.realtime is not None:
-        for role in (Role.RECOGNIZER, Role.RESPONDER):
-            key, _ = KEYS[role]
+        for key in (KEYS[Role.RECOGNIZER][0], FALLBACK, KEYS[Role.RESPONDER][0]):
             if key in configuration.model_fields_set:
                 message = "a native realtime model hears and answers by itself: leave this out, or realtime"
                 found.append(Problem(key, message))
     return tuple(problem for problem in found if problem is not None)
 
 
-def _problem(configuration: Configuration, role: Role) -> Problem | None:
-    key, table = KEYS[role]
+def _problem(configuration: Configuration, role: Role, key: str, table: str) -> Problem | None:
     name = getattr(configuration, key)
     if not isinstance(name, str):
         return None

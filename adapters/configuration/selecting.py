@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..providers.registry import MODEL_ROLES, VOICE_ROLES, Role, find_in
-from .choices import KEYS
+from .choices import FALLBACK, KEYS
 from .loading import contradictions
 from .problems import ConfigurationRefused, Problem
 from .settings import Configuration
@@ -29,7 +29,7 @@ def selecting(configuration: Configuration, names: Sequence[str]) -> Configurati
     if Role.REALTIME in selected and selected.keys() - {Role.REALTIME, Role.SYNTHESIZER}:
         message = "a native realtime model hears and answers by itself; name at most a voice with it"
         raise ConfigurationRefused(Problem("realtime", message))
-    replaced = {"realtime"} if Role.REALTIME not in selected else {KEYS[role][0] for role in Role}
+    replaced = {"realtime"} if Role.REALTIME not in selected else {FALLBACK, *(KEYS[role][0] for role in Role)}
     values: dict[str, Any] = {name: getattr(configuration, name) for name in configuration.model_fields_set - replaced}
     values |= {KEYS[role][0]: name for role, name in selected.items()}
     chosen = Configuration.model_construct(None, **values)

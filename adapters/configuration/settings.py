@@ -115,6 +115,8 @@ class Configuration(Settings):
     conversation_id: Identity = "voicechart"
     audio: AudioSettings
     recognizer: RecognizerChoice = WhisperSettings(kind="whisper")
+    fallback_recognizer: RecordName | None = None
+    """The record of who hears the recording of what the recogniser failed at; it is asked once more itself without."""
     responder: ResponderChoice = CompanionSettings(kind="companion")
     voice: VoiceChoice = AutomaticVoice(kind="auto")
     realtime: RecordName | None = None

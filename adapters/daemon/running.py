@@ -175,6 +175,8 @@ def _announce(configuration: Configuration, composition: Composition) -> None:
         configuration.audio.endpoint,
         ", ".join(composition.parts.names.values()),
     )
+    for note in composition.tools.notes:
+        logger.warning("%s", note)
 
 
 async def _run(

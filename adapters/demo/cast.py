@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ...audio.formats import AudioFormat
 from ...audio.voice_activity import SpeechProbability
-from ...engines import AudioDevice, CascadeEngine, CascadePorts, History, Session
+from ...engines import AudioDevice, CascadeEngine, CascadePorts, History, Session, Tool
 from ...engines.end_of_turn import EndOfTurn
 from ...engines.ports import Recognizer, Responder, Synthesizer
 from ...engines.realtime import RealtimeEngine, RealtimeModel, RealtimePorts
@@ -81,6 +81,8 @@ class Cast:
     policies: Policies = POLICIES
     attach: Callable[[Session], None] | None = None
     end_of_turn: EndOfTurn | None = None
+    fallback_recognizer: Recognizer | None = None
+    tools: tuple[Tool, ...] = ()
 
     @property
     def output_format(self) -> AudioFormat:
@@ -98,8 +100,10 @@ class Cast:
             witness,
             self.voice_activity,
             history=history,
+            tools=self.tools,
             system_prompt=self.system_prompt,
             end_of_turn=self.end_of_turn,
+            fallback_recognizer=self.fallback_recognizer,
         )
         return Ensemble(CascadeEngine(ports), lambda: witness.voiced)
 
@@ -114,6 +118,7 @@ class NativeCast:
     policies: Policies = POLICIES
     attach: Callable[[Session], None] | None = None
     end_of_turn: EndOfTurn | None = None
+    tools: tuple[Tool, ...] = ()
 
     @property
     def output_format(self) -> AudioFormat:
@@ -129,6 +134,7 @@ class NativeCast:
             witness,
             self.voice_activity,
             history=history,
+            tools=self.tools,
             system_prompt=self.system_prompt,
             end_of_turn=self.end_of_turn,
         )

@@ -59,17 +59,24 @@ def offered_tools(
 
 @asynccontextmanager
 async def serving(servers: Iterable[McpServer]) -> AsyncGenerator[None]:
-    """Hold the connections of these servers during the block, and begin to connect. Leaves no process behind."""
+    """Hold the connections of these servers during the block, and begin to connect. Leaves no process behind.
+
+    What the block raises comes out as it is.
+    """
     # Its records may quote what a server wrote.
     logging.getLogger("mcp").setLevel(logging.CRITICAL)
+    failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
         for server in servers:
             tasks.start_soon(server.run, name=f"tool server {server.name}")
             tasks.start_soon(_begin, server, name=f"connecting to {server.name}")
         try:
             yield
-        finally:
-            tasks.cancel_scope.cancel()
+        except Exception as error:
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _begin(server: McpServer) -> None:

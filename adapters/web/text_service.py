@@ -17,7 +17,7 @@ from ...engines.ports import Responder
 from ...engines.reports import PortError
 from ...statecharts import SeededIds
 from ...statecharts.capabilities import StreamingPolicy
-from ..composition import Part, system_prompt_of
+from ..composition import OfferedTools, Part, system_prompt_of
 from ..configuration import Configuration, chosen
 from ..history import HistoryStore, SqliteHistory, conversation_after
 from ..providers.registry import Role
@@ -29,7 +29,11 @@ logger = logging.getLogger(__name__)
 
 
 async def serve_text(
-    configuration: Configuration, writer: Part[Responder], options: WebOptions, announce: Callable[[str], None]
+    configuration: Configuration,
+    writer: Part[Responder],
+    tools: OfferedTools,
+    options: WebOptions,
+    announce: Callable[[str], None],
 ) -> Stop:
     """Serve until a signal asks for the end. `announce` is told the address.
 
@@ -37,6 +41,7 @@ async def serve_text(
     """
     ports = TextPorts(
         writer.port,
+        tools=tools.tools,
         system_prompt=system_prompt_of(chosen(configuration, Role.RESPONDER).settings),
         context=configuration.context,
         is_shared=True,
@@ -46,6 +51,7 @@ async def serve_text(
             open_text = partial(text_session, ports=ports, policies=configuration.policies)
             async with (
                 stop_on_signals(lambda: session.close("stopped")) as stop,
+                tools.serving(),
                 hosting(session, "text", options, open_text) as server,
             ):
                 logger.info("serving conversations in writing at %s: %s", server.address, writer.name)

@@ -109,6 +109,7 @@ def test_a_configuration_that_the_daemon_would_refuse_has_no_matrix() -> None:
     assert "turn.x" in ran.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "code", "exit_code"), [(200, None, 0), (401, "auth_refused", 1)])
 def test_connecting_tells_of_every_part_and_shows_no_secret(
     status: int, code: str | None, exit_code: int, caplog: pytest.LogCaptureFixture
@@ -155,7 +156,7 @@ class Stuck:
 def test_a_part_that_is_never_ready_or_breaks_its_contract_is_an_error_and_everything_is_closed() -> None:
     stuck, broken = Stuck(), Stuck(RuntimeError(KEY))
     parts: list[Part[Prepared]] = [
-        Part(Role.RESPONDER, part, name, name, "x", ResponderCapabilities())
+        Part(Role.RESPONDER, part, name, name, "x", ResponderCapabilities(), "responder")
         for part, name in ((stuck, "stuck"), (broken, "broken"))
     ]
     tried = try_parts(parts, deadline_s=0.01)

@@ -50,6 +50,20 @@ def test_the_defaults_are_local_and_reach_the_board_only() -> None:
     assert composition.ports.system_prompt is None
 
 
+def test_a_record_hears_what_the_recogniser_failed_at_and_is_told_of_beside_it() -> None:
+    composition = compose(
+        parse_configuration(
+            f'recognizer = "live"\nfallback_recognizer = "patient"\n{AUDIO}'
+            '[voice_settings.live]\nkind = "deepgram"\napi_key_env = "LIVE_KEY"\n'
+            '[voice_settings.patient]\nkind = "whisper"\n'
+        ),
+        {"LIVE_KEY": "k"},
+    )
+    assert isinstance(composition.ports.fallback_recognizer, WhisperRecognizer)
+    assert list(composition.parts.names) == ["recognizer", "fallback_recognizer", "responder", "voice"]
+    assert composed().ports.fallback_recognizer is None
+
+
 def test_the_automatic_voice_is_piper_where_it_is_installed() -> None:
     parts = make_voice(AutomaticVoice(kind="auto"))
     assert isinstance(parts.port, PiperSynthesizer)

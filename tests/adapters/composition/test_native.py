@@ -81,6 +81,12 @@ def test_it_is_listed_and_tried_like_any_other_part() -> None:
     assert {able.name for able in abilities_of(part.role, part.offered)} >= {"truncate", "resume", "ends_turns"}
 
 
+def test_nobody_hears_a_recording_beside_a_native_model() -> None:
+    text = 'realtime = "native"\nfallback_recognizer = "ear"'
+    with pytest.raises(ConfigurationRefused, match="hears and answers by itself"):
+        parsed(text, '[voice_settings.ear]\nkind = "whisper"\n')
+
+
 @pytest.mark.parametrize(
     ("tables", "path", "part"),
     [
@@ -99,8 +105,10 @@ def test_the_model_may_end_turns_where_it_can() -> None:
 
 
 def test_a_record_replaces_the_cascade_for_one_run_and_takes_a_voice_only() -> None:
-    cascade = parsed('responder = "other"', '[model_settings.other]\nkind = "companion"\n')
+    tables = '[model_settings.other]\nkind = "companion"\n[voice_settings.ear]\nkind = "whisper"\n'
+    cascade = parsed('responder = "other"\nfallback_recognizer = "ear"', tables)
     native = selecting(cascade, ["native", "loud"])
+    assert native.fallback_recognizer is None
     assert (native.realtime, native.voice) == ("native", "loud")
     assert isinstance(compose(native, {}).engine, RealtimeEngine)
     assert selecting(native, ["other"]).realtime is None

@@ -82,6 +82,8 @@ def test_every_problem_of_every_record_is_told_with_its_path() -> None:
         ('voice = "ear"', "voice", "cannot be a synthesizer"),
         ('recognizer = "loud"', "recognizer", "cannot be a recognizer"),
         ('realtime = "fast"', "realtime", "cannot be a realtime"),
+        ('fallback_recognizer = "loud"', "fallback_recognizer", "cannot be a recognizer"),
+        ('fallback_recognizer = "fast"', "fallback_recognizer", "[voice_settings] does not define"),
         ('voice = "a b"', "voice", "pattern"),
     ],
 )
