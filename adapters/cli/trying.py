@@ -6,12 +6,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import typer
 
 from ...engines.port_calls import error_of, let_go
+from ...engines.realtime import RealtimeModel, RealtimeRequest
 from ...engines.reports import PortError
 from ...statecharts.errors import ErrorScope, ScopedError
 from ..composition import Part
@@ -76,7 +77,7 @@ async def _try(part: Part[Prepared], deadline_s: float) -> Tried:
     stage = STAGES[part.role]
     try:
         with anyio.fail_after(deadline_s):
-            await part.port.prepare()
+            await _call(part)
     except TimeoutError:
         message = f"it was not ready within {deadline_s:.0f} s; check the network and the provider"
         error = ScopedError("not_ready_in_time", stage, ErrorScope.SESSION, message, retryable=True)
@@ -85,6 +86,14 @@ async def _try(part: Part[Prepared], deadline_s: float) -> Tried:
     except Exception as failure:  # an adapter that breaks its contract is told of as any other failure
         error = error_of(failure, part.name, stage, ErrorScope.SESSION)
     return Tried(part.key, part.name, (time.monotonic() - began_at) * 1_000, error)
+
+
+async def _call(part: Part[Prepared]) -> None:
+    """Raises what the part raises. A native realtime model shows only in a session whether it works."""
+    await part.port.prepare()
+    if part.role is Role.REALTIME:
+        session = await cast("RealtimeModel", part.port).open(RealtimeRequest())
+        await let_go(session, f"a session with {part.name}", CLOSE_S)
 
 
 def _line(tried: Tried) -> str:

@@ -75,6 +75,13 @@ def contradictions(configuration: Configuration) -> tuple[Problem, ...]:
     elif by_speech and not policy.full_duplex:
         message = '"speech" cannot interrupt while the microphone is closed: write interruption.full_duplex = true too'
         found.append(Problem("interruption.sources", message))
+    in_time = policy.sources & {InterruptionSource.BUTTON, InterruptionSource.PROVIDER}
+    if configuration.realtime is not None and by_speech and not policy.min_duration_ms and not in_time:
+        message = (
+            "nothing would interrupt in time: with 0 only words do, and a native realtime model tells what was said "
+            "when it is over; write how long somebody must speak, as in min_duration_ms = 350"
+        )
+        found.append(Problem("interruption.min_duration_ms", message))
     if reason := _nobody_ends_turns(turn.authority, configuration.realtime is not None):
         found.append(Problem("turn.authority", f"nothing in this daemon tells the end of a turn as {reason}"))
     telemetry = configuration.telemetry

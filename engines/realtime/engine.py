@@ -23,7 +23,8 @@ from ...statecharts.capabilities import (
     ResponderCapabilities,
 )
 from ...statecharts.errors import ErrorScope, ScopedError
-from ...statecharts.values import TurnAuthority
+from ...statecharts.policies import InterruptionPolicy, JudgesInterruptions
+from ...statecharts.values import InterruptionSource, TurnAuthority
 from ..background import BackgroundTasks
 from ..device_engine import AudioDevice, DeviceEngine, Listens, Parts
 from ..end_of_turn import EndOfTurn
@@ -187,7 +188,11 @@ class RealtimeEngine(DeviceEngine):
             speaker=speaker.capabilities,
             truncate_context=offered.truncate,
             native_audio=True,
-            degradations=realtime_degradations(offered, has_tools=bool(self.ports.tools)),
+            degradations=realtime_degradations(
+                offered,
+                has_tools=bool(self.ports.tools),
+                needs_words=_needs_words(self.desk.conversation.policies.interruption),
+            ),
         )
 
     # -- typed turns -----------------------------------------------------------------------------------------------
@@ -269,8 +274,17 @@ def lacking_ability(
     return None
 
 
-def realtime_degradations(offered: RealtimeCapabilities, *, has_tools: bool) -> tuple[str, ...]:
-    """What this model cannot do, said out loud."""
+def _needs_words(interruption: JudgesInterruptions) -> bool:
+    """Speech may interrupt, and only by what is said."""
+    if not isinstance(interruption, InterruptionPolicy):
+        return False  # An embedder's own judges as it likes.
+    return InterruptionSource.SPEECH in interruption.sources and not interruption.min_duration_ms
+
+
+def realtime_degradations(
+    offered: RealtimeCapabilities, *, has_tools: bool, needs_words: bool = False
+) -> tuple[str, ...]:
+    """What this model cannot do, said out loud. `needs_words`: only words interrupt a reply."""
     found: list[str] = []
     if not offered.input_transcripts:
         found.append("model: it does not tell what it heard, turns are remembered without words")
@@ -280,4 +294,6 @@ def realtime_degradations(offered: RealtimeCapabilities, *, has_tools: bool) -> 
         found.append("model: it cannot be told to stop, what it still says is dropped here")
     if has_tools and not offered.tool_calls:
         found.append("model: it calls no tools")
+    if needs_words:
+        found.append("interruption: the model tells words late, and only words interrupt; set min_duration_ms")
     return tuple(found)

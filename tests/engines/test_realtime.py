@@ -48,7 +48,7 @@ from voicechart.statecharts.actions import RecordInterruption, StopPlayback, Tru
 from voicechart.statecharts.capabilities import RealtimeCapabilities
 from voicechart.statecharts.errors import ErrorScope, ScopedError
 from voicechart.statecharts.policies import GenerationPolicy, InterruptionPolicy, Policies, TurnPolicy
-from voicechart.statecharts.published import PlaybackFinished, StreamError
+from voicechart.statecharts.published import PlaybackFinished, SessionReady, StreamError
 from voicechart.statecharts.values import (
     AnnouncementOutcome,
     DeliveryStatus,
@@ -486,6 +486,17 @@ async def test_a_model_that_cannot_end_turns_is_refused_where_it_should() -> Non
     assert rehearsal.closed is not None
     assert rehearsal.closed.error is not None
     assert rehearsal.closed.error.code == "turn_authority_lacking"
+
+
+@pytest.mark.parametrize(("min_duration_ms", "is_told"), [(0, True), (1, False)])
+async def test_that_speech_interrupts_late_is_told(min_duration_ms: int, is_told: bool) -> None:
+    policies = replace(BY_VOICE, interruption=replace(OPEN, min_duration_ms=min_duration_ms))
+    rehearsal, _ = rehearse(policies=policies)
+    async with rehearsal.running():
+        ready = (await rehearsal.until("session.ready")).payload
+    assert isinstance(ready, SessionReady)
+    told = [reason for reason in ready.degradations if reason.startswith("interruption:")]
+    assert bool(told) is is_told
 
 
 async def test_without_a_voice_of_its_own_a_text_cannot_be_said_as_it_is_and_that_is_told() -> None:

@@ -155,6 +155,29 @@ def test_interruption_by_speech_with_a_closed_microphone_is_a_contradiction() ->
     assert "full_duplex = true" in problems_of(text)["interruption.sources"]
 
 
+NATIVE = (
+    f'realtime = "native"\n{AUDIO}echo_cancellation = "validated"\n[model_settings.native]\nkind = "openai-realtime"\n'
+)
+
+
+def test_words_alone_interrupt_no_native_model_in_time() -> None:
+    text = f'{NATIVE}[interruption]\nfull_duplex = true\nsources = ["speech"]\n'
+    assert "min_duration_ms = 350" in problems_of(text)["interruption.min_duration_ms"]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        'sources = ["speech"]\nmin_duration_ms = 1',
+        'sources = ["speech", "button"]',
+        'sources = ["speech", "provider"]',
+        'sources = ["button"]',
+    ],
+)
+def test_what_interrupts_a_native_model_in_time_is_enough(policy: str) -> None:
+    parse_configuration(f"{NATIVE}[interruption]\nfull_duplex = true\n{policy}\n")
+
+
 def test_an_authority_that_nobody_here_is_would_leave_turns_open_and_is_refused() -> None:
     assert "vad" in problems_of(f'{AUDIO}[turn]\nauthority = "engine"\n')["turn.authority"]
 
