@@ -66,7 +66,7 @@ def test_connecting_opens_and_closes_a_session(
     assert ran.exit_code == exit_code, ran.stderr
     (part,) = shown(ran)["connected"]
     assert (part["part"], part["ok"]) == ("realtime", exit_code == 0)
-    assert (part["error"] or {}).get("code") == code
+    assert (part["error"]["code"] if part["error"] is not None else None) == code
     for peer in server.peers:
         assert [message.json()["type"] for message in peer.received] == ["session.update"]
         assert peer.close_code == 1000
