@@ -159,15 +159,17 @@ def frames(format: AudioFormat, milliseconds: int, level: int, start_ms: int) ->
 @asynccontextmanager
 async def talking(make: Make, *answers: Says, request: RealtimeRequest | None = None) -> AsyncGenerator[Talk, None]:
     """Closed at the end, if the test has not."""
+    reports: list[RealtimeReport] = []
     with anyio.fail_after(DEADLINE_S):
         async with make(answers) as stage, anyio.create_task_group() as group:
             talk = Talk(stage, await stage.model.open(request or RealtimeRequest()))
+            reports = talk.reports
             group.start_soon(talk.read)
             yield talk
             await talk.session.aclose()
             await talk.session.aclose()
-    assert [type(report) is SessionEnded for report in talk.reports].count(True) == 1
-    assert isinstance(talk.reports[-1], SessionEnded)
+    assert [type(report) is SessionEnded for report in reports].count(True) == 1
+    assert isinstance(reports[-1], SessionEnded)
 
 
 async def test_preparing_twice_is_allowed(make: Make) -> None:
