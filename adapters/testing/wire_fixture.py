@@ -13,9 +13,10 @@ from .http_server import EVENT_STREAM, HttpExchange
 from .socket_peer import ReceivedMessage, SocketPeer
 from .socket_server import Refusal, Script
 
-
 UNTYPED = ("close_context", "flush", "cancel")
 """What a client's message is called that has no type (ElevenLabs, Cartesia): the flag that it sets."""
+SOLE_KEYS = frozenset({"setup", "realtimeInput", "clientContent", "toolResponse"})
+"""Gemini's messages have one key, which is what they are called; of `realtimeInput` it is the key within."""
 
 
 class _Recorded(BaseModel):
@@ -125,6 +126,9 @@ def _name_of(message: ReceivedMessage) -> JsonValue:
     header = value.get("header")
     if isinstance(header, dict):
         return header.get("action")
+    if len(value) == 1 and value.keys() <= SOLE_KEYS:
+        ((kind, body),) = value.items()
+        return next(iter(body)) if kind == "realtimeInput" and isinstance(body, dict) else kind
     return value.get("type") or next((name for name in UNTYPED if value.get(name)), None)
 
 

@@ -10,8 +10,9 @@ from typing import TypeVar
 import anyio
 import pytest
 
-from voicechart.adapters.providers.realtime import openai_realtime, qwen_omni
+from voicechart.adapters.providers.realtime import gemini_live, openai_realtime, qwen_omni
 from voicechart.adapters.testing import ScriptedSocketServer
+from voicechart.adapters.testing.gemini_server import GeminiVoice
 from voicechart.adapters.testing.realtime_servers import RealtimeVoice, Says
 from voicechart.audio.formats import AudioFormat, AudioFrame
 from voicechart.engines.realtime import RealtimeModel, RealtimeRequest, RealtimeSession, ToolOutput
@@ -53,6 +54,8 @@ class Stage:
     """The provider is gone."""
     is_synthetic: bool = False
     """It hears nothing, and checks nothing of what it is given."""
+    hears_when_asked: bool = False
+    """It is told that an utterance has ended only when an answer is asked for."""
 
 
 Make = Callable[[tuple[Says, ...]], AbstractAsyncContextManager[Stage]]
@@ -69,6 +72,15 @@ def over_a_socket(make: Callable[[str], RealtimeModel], *, beta: bool = False) -
             await model.aclose()
 
     return staged
+
+
+@asynccontextmanager
+async def gemini(answers: tuple[Says, ...]) -> AsyncGenerator[Stage, None]:
+    server = ScriptedSocketServer(*(GeminiVoice(*answers, hears=("one", "two")) for _ in range(2)))
+    async with server.running() as base_url:
+        model = gemini_live.make_model(gemini_live.GeminiLiveSettings(base_url=base_url), "key")
+        yield Stage(model, lambda: server.peers[-1].drop(), hears_when_asked=True)
+        await model.aclose()
 
 
 @asynccontextmanager
@@ -95,6 +107,7 @@ STAGES: Mapping[str, Make] = {
     "qwen-omni": over_a_socket(
         lambda url: qwen_omni.make_model(qwen_omni.QwenOmniSettings(base_url=url), "key"), beta=True
     ),
+    "gemini-live": gemini,
 }
 """A model that comes later adds itself here."""
 
@@ -143,6 +156,11 @@ class Talk:
         await self.session.begin_utterance(utterance_id)
         await self.write()
         await self.session.commit_utterance(utterance_id)
+
+    async def is_heard(self, utterance_id: str) -> None:
+        """Whoever hears only what it is asked about is asked."""
+        if self.stage.hears_when_asked:
+            await self.session.respond(f"answer to {utterance_id}")
 
     async def write(self, milliseconds: int = 200, level: int = 0, start_ms: int = 0) -> None:
         for frame in frames(self.model.input_format, milliseconds, level, start_ms):
@@ -278,6 +296,7 @@ async def test_an_utterance_is_written_down_by_its_own_name(make: Make) -> None:
             pytest.skip("tells nothing of what it heard")
         for number, utterance_id in enumerate(("u1", "u2"), start=1):
             await talk.speak(utterance_id)
+            await talk.is_heard(utterance_id)
             await talk.has_told(TranscriptionEnded, number)
     for utterance_id, text in (("u1", "one"), ("u2", "two")):
         words = [
@@ -298,6 +317,7 @@ async def test_an_utterance_without_audio_is_over_and_answers_nothing(make: Make
         assert ended.utterance_id == "u1"
         assert ended.error is not None
         await talk.speak("u2")
+        await talk.is_heard("u2")
         assert (await talk.has_told(TranscriptionEnded, 2)).error is None
 
 
@@ -308,6 +328,7 @@ async def test_a_short_utterance_is_heard(make: Make) -> None:
         await talk.session.begin_utterance("u1")
         await talk.write(20)
         await talk.session.commit_utterance("u1")
+        await talk.is_heard("u1")
         assert (await talk.has_told(TranscriptionEnded)).error is None
 
 
@@ -319,6 +340,7 @@ async def test_an_utterance_that_was_discarded_does_not_disturb_the_next_one(mak
         await talk.speak("u2")
         if talk.stage.is_synthetic or not talk.model.capabilities.input_transcripts:
             return
+        await talk.is_heard("u2")
         assert (await talk.has_told(TranscriptionEnded)).utterance_id == "u2"
 
 

@@ -1,0 +1,299 @@
+"""The turns of the model that are under way, and what the server's messages say of them. No I/O.
+
+The service names nothing. It speaks one turn after another, so that everything it says is of the first one that can
+still speak. One that nobody wants any more stays until its end, and what comes of it is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from .....audio.formats import AudioFormat
+from .....engines.realtime import ToolOutput
+from .....engines.realtime.reports import (
+    AnswerAudio,
+    AnswerCallsTool,
+    AnswerProgressed,
+    AnswerStopped,
+    AnswerText,
+    AnswerUsage,
+    ProviderInterruption,
+    ToolCallsWithdrawn,
+)
+from .....statecharts.values import Usage as TokenUsage
+from ...generation import CONTENT_FILTERED, MALFORMED_CALL, UNKNOWN_FINISH
+from ...realtime_protocol import STAGE, Told
+from ...realtime_protocol.received_audio import ReceivedAudio
+from .calls import read_calls, refuse
+from .turn import UNNAMED, Turn
+from .wire import Blob, FunctionCall, ServerContent, Transcription, Usage
+
+WRITTEN_WITHIN_S = 0.5
+"""How long text may come behind the end of the audio: its order is free."""
+SETTLES_WITHIN_S = 1.0
+"""How long after an interruption something may still come of a turn of which nothing has come."""
+
+_RATE = re.compile(r"rate=(\d{1,6})")
+_NORMAL_REASONS = (None, "TURN_COMPLETE_REASON_UNSPECIFIED", "NEED_MORE_INPUT")
+_REFUSING = re.compile("PROHIBITED|BLOCKLIST|SAFETY|UNSAFE|REJECTED|CELEBRITY|PROMINENT|CHILD|MINORS|IDENTIFIABLE|NCII")
+
+
+class Turns:
+    """Of one session. `clock`: seconds, for what is due."""
+
+    def __init__(self, format: AudioFormat, clock: Callable[[], float]) -> None:
+        self._format = format
+        self._clock = clock
+        self._open: deque[Turn] = deque()
+        self._received = ReceivedAudio(format)
+        self._items = 0
+        self.ended = 0
+        """Turns that have come to their end."""
+
+    # -- from this side --------------------------------------------------------------------------------------------
+
+    def begin(self, answer_id: str | None) -> None:
+        """Something was sent that makes the model speak. None: what it says is not wanted."""
+        self._open.append(Turn(answer_id, is_over=answer_id is None))
+
+    def cancel(self, answer_id: str) -> Iterator[Told]:
+        """Nothing can be said to the service: what still comes of it is dropped here."""
+        for turn in self._open:
+            if turn.answer_id == answer_id and turn.is_listened_to:
+                turn.drop()
+                yield AnswerStopped(answer_id)
+
+    def interrupt(self) -> None:
+        """Something was sent that interrupts whatever the model is saying, and discards the calls it waits for."""
+        now = self._clock()
+        for turn in self._open:
+            if turn.interrupted_at is None:
+                turn.interrupted_at = now
+
+    def drop(self) -> None:
+        """The user has gone on to something else: nothing that is under way is wanted."""
+        for turn in self._open:
+            turn.drop()
+
+    @property
+    def is_answering(self) -> bool:
+        """Somebody listens to what the model is saying."""
+        return any(turn.is_listened_to for turn in self._open)
+
+    @property
+    def is_wanted(self) -> bool:
+        """What the model said may still be playing, or its calls be under way."""
+        return any(turn.is_wanted for turn in self._open)
+
+    def wanted_outputs(self, outputs: Iterable[ToolOutput]) -> list[ToolOutput]:
+        """Those that the model still waits for."""
+        turn = self._awaiting()
+        return [] if turn is None else [output for output in outputs if output.call_id in turn.open_calls]
+
+    def give(self, outputs: Iterable[ToolOutput], answer_id: str | None) -> Iterator[Told]:
+        """They were sent, and make the model go on: that is the answer, if anybody wants it."""
+        turn = self._awaiting()
+        if turn is None:
+            return
+        for output in outputs:
+            turn.open_calls.pop(output.call_id, None)
+        if answer_id is None:
+            turn.drop()
+        yield from turn.go_on(answer_id)
+
+    def _awaiting(self) -> Turn | None:
+        """The turn whose calls are waited for; an interruption has discarded them."""
+        front = self._open[0] if self._open else None
+        return front if front is not None and front.awaits_tools and front.interrupted_at is None else None
+
+    def may_follow(self, *, spoken: bool) -> bool:
+        """Another turn can be begun so that it can be told from those under way.
+
+        `spoken`: they were interrupted before, by the beginning of an activity. A message in writing interrupts them
+        itself, and then they must have begun.
+        """
+        return all(self._is_told_apart(turn, spoken) for turn in self._open)
+
+    def _is_told_apart(self, turn: Turn, spoken: bool) -> bool:
+        if turn.is_listened_to:
+            return False
+        if not spoken:
+            return turn.began or turn.is_mute
+        settled = turn.interrupted_at is not None and self._clock() >= turn.interrupted_at + SETTLES_WITHIN_S
+        if settled and not turn.began:
+            turn.is_lost = True
+        return settled and turn.is_mute
+
+    def settles_at(self, after: float) -> float | None:
+        """When `may_follow` can change after that although nothing comes."""
+        times = [turn.interrupted_at + SETTLES_WITHIN_S for turn in self._open if turn.interrupted_at is not None]
+        return min((at for at in times if at > after), default=None)
+
+    # -- what the model says ---------------------------------------------------------------------------------------
+
+    def _speaking(self) -> Iterator[Told]:
+        """What cannot speak any more and has another one behind it has ended without saying so."""
+        while len(self._open) > 1 and self._open[0].is_mute:
+            yield from self._finish()
+
+    def _finish(self, reason: str | None = None) -> Iterator[Told]:
+        turn = self._open.popleft()
+        self.ended += 1
+        if reason in _NORMAL_REASONS:
+            yield from turn.end()
+        elif reason == "MALFORMED_FUNCTION_CALL":
+            yield from turn.fail(*MALFORMED_CALL)
+        else:
+            yield from turn.fail(*(CONTENT_FILTERED if _REFUSING.search(reason or "") else UNKNOWN_FINISH))
+
+    def content(self, content: ServerContent) -> Iterator[Told]:
+        """The speech and the text in a message. Raises `PortError`."""
+        parts = content.model_turn.parts if content.model_turn is not None else None
+        if parts:
+            yield from self._speaking()
+            front = self._open[0] if self._open else None
+            if front is not None:
+                front.began = True
+                if not front.was_interrupted:
+                    # It goes on: the interaction was in progress.
+                    front.is_generated, front.ends_at = False, None
+                for part in parts:
+                    if part.inline_data is not None:
+                        yield from self._audio(front, part.inline_data)
+                    elif part.thought or not part.text:
+                        yield from front.tell(AnswerProgressed(UNNAMED))
+                    else:
+                        yield from front.tell(AnswerText(UNNAMED, part.text))
+        if content.output_transcription is not None:
+            yield from self._transcript(content.output_transcription)
+
+    def _audio(self, turn: Turn, blob: Blob) -> Iterator[Told]:
+        kind, _, options = blob.mime_type.partition(";")
+        rate = _RATE.search(options)
+        if not kind.startswith("audio/") or not turn.is_wanted:
+            return
+        if kind != "audio/pcm" or (rate is not None and int(rate[1]) != self._format.sample_rate_hz):
+            raise STAGE.failure(
+                "provider_malformed", f"the provider speaks {blob.mime_type[:40]!r}, not {self._format}"
+            )
+        if turn.item_id is None:
+            self._items += 1
+            turn.item_id = f"item_{self._items}"
+        # The letters of base 64 for addresses are as good.
+        encoded = blob.data.replace("-", "+").replace("_", "/")
+        for frame in self._received.add("", turn.item_id, 0, encoded):
+            yield from turn.tell(AnswerAudio(UNNAMED, turn.item_id, frame))
+
+    def _transcript(self, transcription: Transcription) -> Iterator[Told]:
+        """Of what is said; before its audio or behind it."""
+        while len(self._open) > 1 and (self._open[0].is_lost or self._open[0].awaits_tools):
+            yield from self._finish()
+        if not self._open:
+            return
+        front = self._open[0]
+        if transcription.text:
+            front.began = True
+            yield from front.tell(AnswerText(UNNAMED, transcription.text))
+        if transcription.finished:
+            front.is_written = True
+            if front.is_generated:
+                yield from front.end()
+
+    def usage(self, usage: Usage) -> Iterator[Told]:
+        """Rides on any message; also behind the end of an answer."""
+        front = self._open[0] if self._open else None
+        if front is not None and front.answer_id is not None:
+            yield AnswerUsage(front.answer_id, TokenUsage(usage.prompt_token_count, usage.output_token_count))
+
+    # -- its calls -------------------------------------------------------------------------------------------------
+
+    def calls(self, calls: list[FunctionCall]) -> Iterator[Told]:
+        """Complete ones. Calls that nobody wants are answered at once: the model waits for them."""
+        yield from self._speaking()
+        front = self._open[0] if self._open else None
+        if front is None or not (front.is_listened_to or (front.is_wanted and front.awaits_tools)):
+            if front is not None:
+                front.began = True
+            if front is None or front.interrupted_at is None:
+                yield from refuse(calls)
+            return
+        front.began = True
+        complaint, told = read_calls(calls)
+        if complaint is not None:
+            yield from front.fail(*complaint)
+            front.drop()
+            yield from refuse(calls)
+            return
+        front.open_calls.update((call.call_id, call.name) for call in told)
+        for call in told:
+            yield from front.tell(call)
+        front.awaits_tools = front.awaits_tools or bool(told)
+        yield from front.end(awaits_tools=True) if told else ()
+
+    def withdraw(self, ids: Iterable[str]) -> Iterator[Told]:
+        """The user interrupted: the outcomes of these are not wanted."""
+        withdrawn: list[str] = []
+        for call_id in ids:
+            for turn in self._open:
+                if turn.open_calls.pop(call_id, None) is None:
+                    continue
+                held = [one for one in turn.held if isinstance(one, AnswerCallsTool) and one.call_id == call_id]
+                if held:
+                    turn.held.remove(held[0])
+                else:
+                    withdrawn.append(call_id)
+        if withdrawn:
+            yield ToolCallsWithdrawn(tuple(withdrawn))
+
+    # -- its end ---------------------------------------------------------------------------------------------------
+
+    def interrupted(self) -> Iterator[Told]:
+        """`interrupted`: no end of the generation will be told of this turn, only the end of the turn."""
+        front = self._open[0] if self._open else None
+        if front is None or front.was_interrupted:
+            return
+        front.began = front.was_interrupted = True
+        if front.interrupted_at is None and front.is_wanted:
+            yield ProviderInterruption()
+        message = "the provider interrupted the answer, which nobody here asked for"
+        yield from front.fail("answer_cut_off", message, retryable=True)
+        front.drop()
+
+    def generated(self) -> Iterator[Told]:
+        """`generationComplete`: everything of the answer came, but perhaps some of its text."""
+        yield from self._speaking()
+        front = self._open[0] if self._open else None
+        if front is None or front.awaits_tools:
+            return
+        front.began = front.is_generated = True
+        if front.is_written:
+            yield from front.end()
+        elif front.is_listened_to:
+            front.ends_at = self._clock() + WRITTEN_WITHIN_S
+
+    def complete(self, content: ServerContent) -> Iterator[Told]:
+        """`turnComplete`, or the status of the interaction beside it."""
+        front = self._open[0] if self._open else None
+        if front is None:
+            return
+        if not content.is_complete:
+            if content.turn_complete and not front.was_interrupted:
+                # It is in progress: more comes of the same turn.
+                front.is_generated, front.ends_at = False, None
+            return
+        if front.interrupted_at is None and (front.awaits_tools or (front.owes_end and not front.began)):
+            # The end of the part with the calls, not of the answer to them.
+            front.calls_ended, front.owes_end = front.awaits_tools, False
+            return
+        yield from self._finish(content.turn_complete_reason)
+
+    def next_due(self) -> float | None:
+        """When an answer is over although its last text did not come."""
+        return min((turn.ends_at for turn in self._open if turn.ends_at is not None), default=None)
+
+    def do_what_is_due(self) -> Iterator[Told]:
+        for turn in self._open:
+            if turn.ends_at is not None and self._clock() >= turn.ends_at:
+                yield from turn.end()
