@@ -194,6 +194,7 @@ def test_a_newer_file_that_this_version_can_use_is_used_and_left_as_it_is(path: 
     connection.close()
 
 
+@pytest.mark.slow
 def test_two_processes_that_open_an_old_file_at_once_both_get_the_present_one(path: Path) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.executescript(MIGRATIONS[0].script + "PRAGMA user_version = 1;")

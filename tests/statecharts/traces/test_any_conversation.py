@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,6 +64,7 @@ def next_facts(draw: st.DrawFn, conversation: Conversation) -> Fact:
     return replace(fact, at=context.now + draw(st.sampled_from([0, 1, 100_000_000, 2_000_000_000])))
 
 
+@pytest.mark.slow
 @given(traces(redacted=True))
 def test_a_redacted_trace_is_replayed_without_divergence(trace: Trace) -> None:
     assert replay(trace).divergence is None
@@ -74,6 +76,7 @@ def test_a_trace_with_its_texts_is_replayed_without_divergence(trace: Trace) -> 
     assert replay(trace).divergence is None
 
 
+@pytest.mark.slow
 @given(traces(redacted=True), st.data())
 @settings(max_examples=50)
 def test_a_value_that_was_changed_is_found(trace: Trace, data: st.DataObject) -> None:
@@ -88,6 +91,7 @@ def test_a_value_that_was_changed_is_found(trace: Trace, data: st.DataObject) ->
     assert (found.recorded.number, found.where) == (record.number, f"[{place}].stamp.output_epoch")
 
 
+@pytest.mark.slow
 @given(traces(redacted=True))
 @settings(max_examples=30)
 def test_every_record_is_explained_as_the_chart_decided_it(trace: Trace) -> None:
