@@ -170,7 +170,7 @@ class Api:
                 is_foreground=hosted is self._conversations.foreground,
                 session=hosted.hub.state["session"]["state"],
                 watermark=str(hosted.hub.watermark),
-                observers=hosted.hub.observers,
+                observers=len(hosted.hub.watchers),
             )
             for hosted in self._conversations.all()
         ]

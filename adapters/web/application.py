@@ -18,6 +18,7 @@ from .access import Access, RateLimit
 from .api import Api
 from .conversations import Conversations
 from .errors import CODES, ApiError
+from .explaining import explanation_route
 from .guard import Guard
 from .options import WebOptions
 
@@ -41,6 +42,7 @@ def web_application(conversations: Conversations, options: WebOptions) -> ASGIAp
     access = Access(host=options.host, token=options.token, origins=options.origins)
     api = Api(conversations, access, options)
     pages = [Route("/", _page, methods=["GET"]), Route("/page/{name}", _page, methods=["GET"])]
+    explanation = explanation_route(conversations, is_shown=options.show_chart)
     others = [
         Middleware(
             CORSMiddleware,
@@ -50,7 +52,7 @@ def web_application(conversations: Conversations, options: WebOptions) -> ASGIAp
         )
     ]
     application = Starlette(
-        routes=[*api.routes, *pages],
+        routes=[*api.routes, explanation, *pages],
         middleware=others if options.origins else [],
         exception_handlers={HTTPException: _http_error, ApiError: _api_error, Exception: _defect},
     )

@@ -16,7 +16,8 @@ from ...statecharts.context import Context
 from ...statecharts.facts import ClientCancelled, TextSubmitted
 from ...statecharts.published import ResponseStarted, SessionClosed, TurnDropped
 from .conversations import Hosted
-from .observing import Batch, Observer
+from .observing import Owner
+from .window import Batch
 from .wire import WireEvent
 
 ACCEPT_TIMEOUT_S = 5.0
@@ -40,8 +41,8 @@ async def chatting(hosted: Hosted, text: str) -> AsyncGenerator[Chat]:
     hosted.touch()
     ignore = hosted.session.conversation.observe(chat.note_step)
     try:
-        with hosted.hub.own(chat.concerns) as observer:
-            chat.observer = observer
+        with hosted.hub.own(chat.concerns) as owner:
+            chat.owner = owner
             await chat.submit()
             yield chat
     finally:
@@ -53,7 +54,7 @@ async def chatting(hosted: Hosted, text: str) -> AsyncGenerator[Chat]:
 class Chat:
     """What became of one message so far."""
 
-    observer: Observer
+    owner: Owner
 
     def __init__(self, hosted: Hosted, text: str) -> None:
         self._hosted = hosted
@@ -82,7 +83,7 @@ class Chat:
 
     async def events(self, patience_s: float) -> Batch:
         """What has come since; an empty batch when nothing has."""
-        batch = await self.observer.take(patience_s)
+        batch = await self.owner.take(patience_s)
         return Batch(batch.events, batch.is_last or self.is_over)
 
     def abandon(self) -> None:

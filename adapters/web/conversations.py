@@ -16,8 +16,7 @@ from ...engines import Session
 from ...engines.port_calls import leaves_of, origin_of
 from ...engines.public_events import Visibility
 from ...statecharts.actions import Action, Release
-from .hub import DEFAULT_SEES, EventHub, HubLimits
-from .observing import Observer
+from .hub import DEFAULT_SEES, Announce, EventHub, HubLimits, wake_all
 from .runs import Runs
 from .trace_feed import TraceFeed
 
@@ -50,7 +49,7 @@ class Watching:
 
     sees: Iterable[Visibility] = DEFAULT_SEES
     limits: HubLimits = field(default_factory=HubLimits)
-    announce: Callable[[Observer], None] | None = None
+    announce: Announce = wake_all
     text_shown: bool = False
 
 
@@ -86,7 +85,7 @@ class Hosted:
     @property
     def is_idle(self) -> bool:
         """Nobody watches, asks or is answered."""
-        in_use = self.requests or self.hub.observers or not self.session.conversation.context.reply_is_over
+        in_use = self.requests or self.hub.watchers or not self.session.conversation.context.reply_is_over
         return not in_use
 
     @property

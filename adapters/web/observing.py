@@ -1,27 +1,28 @@
-"""One observer's bounded buffer, between the conversation, which never waits, and a connection, which may be slow.
+"""Those who get a conversation's events: observers, who share one window, and owners, each with a buffer of its own.
 
-What waits is made smaller where nothing is lost by it: deltas of one text are joined, of transcripts and positions only
-the newest is kept. Such events may change places with each other, but never with any other event. An observer that does
-not keep up all the same loses what waits, except for the ends of things, is told `resync_required`, and gets no more.
+Neither is ever waited for. An observer that does not keep up, and an owner whose buffer is full, loses what waits,
+except for the ends of things, is told `resync_required`, and gets no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import anyio
 
-from .wire import WireEvent, merged, resync_event
+from .coalescing import Coalescing
+from .window import Batch, ReplayWindow
+from .wire import WireEvent, resync_event
+
+TOO_SLOW = "you did not keep up and events were left out: connect again without a cursor"
 
 
 @dataclass(frozen=True, slots=True)
 class ObserverLimits:
-    """What may wait for one observer. Raises `ValueError` outside the bounds."""
+    """What may wait for one of them, after coalescing. Raises `ValueError` outside the bounds."""
 
     max_events: int = 1_024
-    """After coalescing. 1 to 100,000."""
+    """1 to 100,000."""
     max_bytes: int = 262_144
     """1 KiB to 64 MiB."""
 
@@ -31,41 +32,83 @@ class ObserverLimits:
             if not low <= value <= high:
                 raise ValueError(f"{name} = {value} is outside {low:,}–{high:,}")
 
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What an observer takes at once. `is_last`: nothing will follow."""
-
-    events: tuple[WireEvent, ...]
-    is_last: bool = False
+    def are_kept_by(self, events: int, size_bytes: int) -> bool:
+        """Whether so much may wait."""
+        return events <= self.max_events and size_bytes <= self.max_bytes
 
 
 class Observer:
-    """Offered events by the hub, read by one task.
+    """Somebody who watches: a place in the window. `begin_with` comes first and does not count.
 
-    `begin_with` is what it has missed, or a snapshot; it does not count. `announce` is called when something begins to
-    wait: whoever paces the observers wakes it then; without it the reader is woken at once.
+    Woken, it reads everything that has come since; until then it does not look.
     """
 
     def __init__(
         self,
         conversation_id: str,
+        window: ReplayWindow,
         limits: ObserverLimits,
+        place: int,
         begin_with: tuple[WireEvent, ...] = (),
-        *,
-        announce: Callable[[Observer], None] | None = None,
     ) -> None:
         self._conversation_id = conversation_id
+        self._window = window
         self._limits = limits
+        self._place = place
         self._first = begin_with
-        self._announce = announce
-        self._waiting: dict[int, list[WireEvent]] = {}
-        self._next = 0
-        self._places: dict[tuple[str, Any], int] = {}
-        self._bytes = 0
+        self._awake = True
+        self._changed = anyio.Event()
+        self._ended = False
+        self.lagged = False
+        """It did not keep up."""
+
+    def wake(self) -> None:
+        """There may be something to read."""
+        self._awake = True
+        self._changed.set()
+
+    def end(self) -> None:
+        """No more events will come."""
+        self._ended = True
+        self.wake()
+
+    async def take(self, patience_s: float) -> Batch:
+        """Everything that has come, at the latest after `patience_s`: an empty batch means that nothing happened."""
+        if not self._first and not self._may_go_on():
+            with anyio.move_on_after(patience_s):
+                while not self._may_go_on():
+                    self._changed = anyio.Event()
+                    await self._changed.wait()
+        self._awake = False
+        return self._read()
+
+    def _may_go_on(self) -> bool:
+        return self._ended or self.lagged or (self._awake and self._place < self._window.end)
+
+    def _read(self) -> Batch:
+        first, self._first = self._first, ()
+        if self.lagged:
+            return Batch(first, is_last=True)
+        found = self._window.read(self._place)
+        if found is None or not self._limits.are_kept_by(len(found.batch.events), found.size_bytes):
+            self.lagged = True
+            ends = (event.without_cursor() for event in self._window.ends_from(self._place))
+            return Batch((*first, *ends, resync_event(self._conversation_id, TOO_SLOW)), is_last=True)
+        self._place = found.end
+        if first or self._ended:
+            return Batch((*first, *found.batch.events), self._ended)
+        return found.batch
+
+
+class Owner:
+    """Somebody who asked: a buffer of what concerns the request, read by one task that is woken at once."""
+
+    def __init__(self, conversation_id: str, limits: ObserverLimits) -> None:
+        self._conversation_id = conversation_id
+        self._limits = limits
+        self._waiting = Coalescing()
         self._changed = anyio.Event()
         self._over = False
-        self._awake = False
         self.lagged = False
         """It did not keep up."""
 
@@ -75,83 +118,29 @@ class Observer:
 
     @property
     def waiting_bytes(self) -> int:
-        return self._bytes
+        return self._waiting.size_bytes
 
     def offer(self, event: WireEvent) -> None:
-        """One more event. Never waits; nothing happens after the end."""
+        """One more event. Nothing happens after the end."""
         if self._over:
             return
-        self._keep(event)
-        if len(self._waiting) > self._limits.max_events or self._bytes > self._limits.max_bytes:
-            self._cut_off()
-        self._tell()
+        self._waiting.add(event)
+        if not self._limits.are_kept_by(len(self._waiting), self._waiting.size_bytes):
+            ends = (event.without_cursor() for event in self._waiting.ends)
+            self._waiting = Coalescing((*ends, resync_event(self._conversation_id, TOO_SLOW)))
+            self.lagged = self._over = True
+        self._changed.set()
 
     def end(self) -> None:
         """No more events will come."""
-        if not self._over:
-            self._over = True
-            self.wake()
-
-    def wake(self) -> None:
-        """Let the reader go on with what waits."""
-        self._awake = True
+        self._over = True
         self._changed.set()
 
     async def take(self, patience_s: float) -> Batch:
         """Everything that waits, at the latest after `patience_s`: an empty batch means that nothing happened."""
-        if not self._first and not self._over:
+        if not self._waiting and not self._over:
+            self._changed = anyio.Event()
             with anyio.move_on_after(patience_s):
-                while not self._may_go_on():
-                    self._changed = anyio.Event()
-                    await self._changed.wait()
-        waiting = tuple(merged(events) for events in self._waiting.values())
-        batch = Batch((*self._first, *waiting), self._over)
-        self._first = ()
-        self._awake = False
-        self._clear()
-        return batch
-
-    def _may_go_on(self) -> bool:
-        if self._over:
-            return True
-        return bool(self._waiting) and (self._awake or self._announce is None)
-
-    def _keep(self, event: WireEvent) -> None:
-        key = event.coalescing_key
-        if key is None:
-            self._places.clear()
-            self._append([event], event.size_bytes)
-            return
-        # An event that joins one from before goes to the end with it, so that cursors never run backwards.
-        place = self._places.get(key)
-        former = self._waiting.pop(place, []) if place is not None else []
-        if former and event.type != "text.delta":
-            self._bytes -= former[0].size_bytes
-            former = []
-        self._places[key] = self._next
-        former.append(event)
-        self._append(former, event.size_bytes)
-
-    def _append(self, events: list[WireEvent], size_bytes: int) -> None:
-        self._waiting[self._next] = events
-        self._next += 1
-        self._bytes += size_bytes
-
-    def _cut_off(self) -> None:
-        ends = [event.without_cursor() for events in self._waiting.values() for event in events if event.is_terminal]
-        self._clear()
-        self.lagged = self._over = True
-        reason = "you did not keep up and events were left out: connect again without a cursor"
-        for event in (*ends, resync_event(self._conversation_id, reason)):
-            self._append([event], event.size_bytes)
-
-    def _clear(self) -> None:
-        self._waiting.clear()
-        self._places.clear()
-        self._bytes = 0
-
-    def _tell(self) -> None:
-        if self._announce is not None and not self._over:
-            self._announce(self)
-        else:
-            self._changed.set()
+                await self._changed.wait()
+        waiting, self._waiting = self._waiting, Coalescing()
+        return Batch(waiting.events, self._over)

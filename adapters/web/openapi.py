@@ -19,6 +19,7 @@ from .bodies import (
     SessionRequest,
     StateAnswer,
 )
+from .explaining import Explained
 
 Json = dict[str, Any]
 _SHAPES = (
@@ -27,6 +28,7 @@ _SHAPES = (
     ChatRequest,
     ConversationList,
     ErrorAnswer,
+    Explained,
     Health,
     SessionRequest,
     StateAnswer,
@@ -55,6 +57,13 @@ _FOLLOW: Json = {
     "in": "query",
     "description": "`false`: what is there, and then the end.",
     "schema": {"type": "string", "enum": ["true", "false"], "default": "true"},
+}
+_NUMBER: Json = {
+    "name": "number",
+    "in": "query",
+    "required": True,
+    "description": "Which macrostep, as records are numbered.",
+    "schema": {"type": "integer", "minimum": 1, "maximum": 10**15},
 }
 _ERRORS: dict[int, str] = {
     400: "The body is no JSON.",
@@ -103,6 +112,15 @@ def openapi_document(max_text_chars: int) -> Json:
             ),
             "/api/chart.svg": _get("chartPicture", "The picture of the chart", {"image/svg+xml": {}}, 404),
             "/api/trace": _get("trace", "The newest macrosteps as a trace file", ndjson, 404, 422, of=(_CONVERSATION,)),
+            "/api/trace/explanation": _get(
+                "explainStep",
+                "Why a macrostep went as it did",
+                _json(Explained),
+                404,
+                409,
+                422,
+                of=(_CONVERSATION, _NUMBER),
+            ),
             "/api/trace/stream": _get(
                 "traceStream",
                 "Watch the chart",

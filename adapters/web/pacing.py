@@ -1,13 +1,14 @@
-"""Pacing: observers are served together, a few at a time, so that they never stand in the owner's way.
+"""Pacing: observers are served together, one after the other, so that they never stand in the owner's way.
 
 An observer's share of an event is a write to a socket; two hundred of them in one turn of the event loop would be
-milliseconds in which a token waits. So an observer whose buffer has something is woken at most once in an interval, and
-between two small groups everybody else gets a turn. What comes meanwhile is coalesced in its buffer.
+many milliseconds in which a token waits. So whoever watches something is woken at most once in an interval, one after
+the other, and between any two everybody else gets a turn. What came meanwhile is read as one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import anyio
 import anyio.lowlevel
@@ -17,10 +18,16 @@ from .observing import Observer
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """`interval_ms`: between two rounds, 0 to 10,000. `at_once`: observers woken together, 1 to 1,000."""
+    """`interval_ms`: between two rounds, 0 to 10,000."""
 
-    interval_ms: int = 50
-    at_once: int = 2
+    interval_ms: int = 100
+
+
+class Watched(Protocol):
+    """Something with observers."""
+
+    @property
+    def watchers(self) -> tuple[Observer, ...]: ...
 
 
 class Pacer:
@@ -28,13 +35,14 @@ class Pacer:
 
     def __init__(self, pace: Pace | None = None) -> None:
         self._pace = pace or Pace()
-        self._marked: dict[Observer, None] = {}
+        self._marked: dict[Watched, None] = {}
         self._changed = anyio.Event()
 
-    def mark(self, observer: Observer) -> None:
-        """It has something to read."""
-        self._marked[observer] = None
-        self._changed.set()
+    def mark(self, watched: Watched) -> None:
+        """There is something to read of it."""
+        if watched not in self._marked:
+            self._marked[watched] = None
+            self._changed.set()
 
     async def run(self) -> None:
         """Round after round."""
@@ -43,10 +51,10 @@ class Pacer:
                 self._changed = anyio.Event()
                 await self._changed.wait()
             await anyio.sleep(self._pace.interval_ms / 1_000)
-            round_, self._marked = self._marked, {}
-            for number, observer in enumerate(round_, 1):
-                observer.wake()
-                if number % self._pace.at_once == 0:
-                    # The first turn wakes the readers, in the second they write.
+            marked, self._marked = self._marked, {}
+            for watched in marked:
+                for observer in watched.watchers:
+                    observer.wake()
+                    # In one turn it is woken, in the next it writes.
                     await anyio.lowlevel.checkpoint()
                     await anyio.lowlevel.checkpoint()

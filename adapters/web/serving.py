@@ -20,6 +20,7 @@ from .options import WebOptions
 from .pacing import Pacer
 
 BACKLOG = 256
+SEND_BUFFER_BYTES = 65_536
 EXTRA_CONNECTIONS = 64
 """Beside those of observers."""
 
@@ -99,6 +100,8 @@ def _bind(host: str, port: int) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: what the system keeps for a reader that does not read.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         listener.bind((host, port))
         # Whoever hears of the address finds somebody there, even before the first turn of the loop.
         listener.listen(BACKLOG)

@@ -19,6 +19,7 @@ from .errors import ApiError
 from .observing import Observer
 
 RETRY_MS = 2_000
+PIECE_BYTES = 32_768
 
 
 class Stalled(Exception):
@@ -60,7 +61,7 @@ class EventStream:
         first = f"retry: {RETRY_MS}\n\n".encode()
         while True:
             batch = await observer.take(self._keep_alive_s if self._follow else 0)
-            body = first + b"".join(event.sse for event in batch.events)
+            body = first + batch.sse if first else batch.sse
             first = b""
             is_last = batch.is_last or not self._follow
             if not body and not is_last:
@@ -121,8 +122,12 @@ async def _begin(send: Send, content_type: bytes) -> None:
 
 
 async def _write(send: Send, body: bytes, *, more: bool, timeout_s: float) -> None:
+    """In pieces, so that little of what somebody does not take is copied for them."""
     with anyio.move_on_after(timeout_s) as bounded:
-        await send({"type": "http.response.body", "body": body, "more_body": more})
+        for start in range(0, max(len(body), 1), PIECE_BYTES):
+            piece = body[start : start + PIECE_BYTES]
+            is_end = not more and start + PIECE_BYTES >= len(body)
+            await send({"type": "http.response.body", "body": piece, "more_body": not is_end})
     if bounded.cancelled_caught:
         raise Stalled
 

@@ -1,6 +1,6 @@
 """The chart's newest macrosteps, for a page that shows the chart alive.
 
-A step is kept as it is and becomes a line only when somebody asks: what nobody looks at costs an append. Lines are
+A step is kept as it is and becomes a line only when somebody reads it: what nobody looks at costs an append. Lines are
 those of a trace file, redacted in the same way, so that what is exported can be explained and replayed.
 """
 
@@ -8,67 +8,116 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
+from functools import cached_property
 
 from ... import __version__
 from ...statecharts import Conversation
-from ...statecharts.chart import Step
+from ...statecharts.chart import Snapshot, Step
 from ...statecharts.context import Context
 from ...statecharts.traces import TraceEncoder
 from .cursors import Cursor
 from .folding import Json
+from .hub import Announce, wake_all
 from .observing import Observer, ObserverLimits
+from .window import ReplayWindow, WindowLimits
 from .wire import WireEvent
 
 KEPT_STEPS = 512
+STEP_BYTES = 3_072
+"""About what a macrostep takes; none is written to find out."""
 _KEY_BYTES = 32
+_LIMITS = ObserverLimits(max_events=KEPT_STEPS, max_bytes=KEPT_STEPS * STEP_BYTES)
+
+
+class TraceEvent(WireEvent):
+    """A macrostep that is written when it is read."""
+
+    def __init__(self, conversation_id: str, encoder: TraceEncoder, cursor: Cursor, step: Step[Context]) -> None:
+        super().__init__({"type": "trace.record"}, cursor)
+        self.step = step
+        self._conversation_id = conversation_id
+        self._encoder = encoder
+        self._number = cursor.sequence
+
+    @cached_property
+    def record(self) -> str:
+        """A line of a trace file."""
+        return self._encoder.record(self._number, self.step)
+
+    @cached_property
+    def line(self) -> bytes:
+        head = json.dumps({"type": "trace.record", "conversation_id": self._conversation_id})
+        return f'{head[:-1]}, "payload": {self.record.rstrip()}}}'.encode("utf-8", "replace")
+
+    @property
+    def size_bytes(self) -> int:
+        return STEP_BYTES
 
 
 class TraceFeed:
     """Follows one conversation from its first macrostep on. `life` tells this run of it from any other one."""
 
     def __init__(
-        self,
-        conversation: Conversation,
-        life: int,
-        *,
-        text_shown: bool = False,
-        announce: Callable[[Observer], None] | None = None,
-        kept_steps: int = KEPT_STEPS,
+        self, conversation: Conversation, life: int, *, text_shown: bool = False, announce: Announce = wake_all
     ) -> None:
         self._conversation_id = conversation.context.conversation_id
         self._conversation = conversation
-        self._life = life
         self._announce = announce
         key = None if text_shown else secrets.token_bytes(_KEY_BYTES)
         self._encoder = TraceEncoder(conversation, key, f"voicechart {__version__}")
-        self._steps: deque[tuple[int, Step[Context]]] = deque(maxlen=kept_steps)
-        self._number = 0
-        self._observers: list[Observer] = []
+        limits = WindowLimits(KEPT_STEPS, 2 * KEPT_STEPS * STEP_BYTES)
+        self._window = ReplayWindow(Cursor(life, 0), limits)
+        self._observers: dict[Observer, None] = {}
         self._ended = False
         self._forget = conversation.observe(self._note)
 
+    @property
+    def watermark(self) -> Cursor:
+        """Behind the newest macrostep."""
+        return self._window.latest
+
+    @property
+    def watchers(self) -> tuple[Observer, ...]:
+        """Who watches at the moment."""
+        return tuple(self._observers)
+
     def lines(self) -> str:
         """The newest macrosteps as a trace file; empty before the first one."""
-        if not self._steps:
+        steps = self._steps()
+        if not steps:
             return ""
-        number, first = self._steps[0]
-        header = self._encoder.header(number, first.before)
-        return "".join((header, *(self._encoder.record(number, step) for number, step in self._steps)))
+        return "".join((self._header(steps), *(step.record for step in steps)))
+
+    def about(self, number: int) -> str:
+        """A trace file of the first macrostep that is kept and that one; empty when that one is not kept."""
+        steps = self._steps()
+        first = self._window.latest.sequence - len(steps) + 1
+        if not first <= number <= self._window.latest.sequence:
+            return ""
+        lines = [self._header(steps), steps[0].record]
+        if number > first:
+            wanted = steps[number - first]
+            lines += [self._encoder.gap(number - first - 1, number, wanted.step.before), wanted.record]
+        return "".join(lines)
 
     @contextmanager
     def subscribe(self, after: Cursor | None = None) -> Generator[Observer]:
         """Everything behind the cursor, or the header and everything that is kept; then every macrostep."""
-        observer = Observer(self._conversation_id, ObserverLimits(), self._missed(after), announce=self._announce)
-        self._observers.append(observer)
+        place = self._window.place_after(after) if after is not None else None
+        begin_with: tuple[WireEvent, ...] = ()
+        if place is None:
+            steps = self._steps()
+            place, begin_with = self._window.end - len(steps), (self._start(steps),)
+        observer = Observer(self._conversation_id, self._window, _LIMITS, place, begin_with)
+        self._observers[observer] = None
         if self._ended:
             observer.end()
         try:
             yield observer
         finally:
-            self._observers.remove(observer)
+            del self._observers[observer]
 
     def end(self) -> None:
         """The conversation has ended."""
@@ -78,33 +127,24 @@ class TraceFeed:
             for observer in self._observers:
                 observer.end()
 
-    @property
-    def watermark(self) -> Cursor:
-        """Behind the newest macrostep."""
-        return Cursor(self._life, self._number)
-
     def _note(self, step: Step[Context]) -> None:
-        self._number += 1
-        self._steps.append((self._number, step))
+        latest = self._window.latest
+        cursor = Cursor(latest.session_epoch, latest.sequence + 1)
+        self._window.note(cursor)
+        self._window.keep(TraceEvent(self._conversation_id, self._encoder, cursor, step))
         if self._observers:
-            event = self._event(self._number, step)
-            for observer in self._observers:
-                observer.offer(event)
+            self._announce(self)
 
-    def _missed(self, after: Cursor | None) -> tuple[WireEvent, ...]:
-        first = self._steps[0][0] if self._steps else self._number + 1
-        is_known = after is not None and after.session_epoch == self._life
-        if after is not None and is_known and first - 1 <= after.sequence <= self._number:
-            return tuple(self._event(number, step) for number, step in self._steps if number > after.sequence)
-        return (self._start(first), *(self._event(number, step) for number, step in self._steps))
+    def _steps(self) -> tuple[TraceEvent, ...]:
+        return tuple(event for event in self._window.kept if isinstance(event, TraceEvent))
 
-    def _start(self, number: int) -> WireEvent:
-        before = self._steps[0][1].before if self._steps else self._conversation.snapshot()
-        header: Json = json.loads(self._encoder.header(number, before))
+    def _start(self, steps: tuple[TraceEvent, ...]) -> WireEvent:
+        header: Json = json.loads(self._header(steps))
         value = {"type": "trace.start", "conversation_id": self._conversation_id, "payload": header}
-        return WireEvent(value, None, str(Cursor(self._life, number - 1)))
+        latest = self._window.latest
+        return WireEvent(value, None, str(Cursor(latest.session_epoch, latest.sequence - len(steps))))
 
-    def _event(self, number: int, step: Step[Context]) -> WireEvent:
-        record: Json = json.loads(self._encoder.record(number, step))
-        value = {"type": "trace.record", "conversation_id": self._conversation_id, "payload": record}
-        return WireEvent(value, Cursor(self._life, number))
+    def _header(self, steps: tuple[TraceEvent, ...]) -> str:
+        number = self._window.latest.sequence - len(steps) + 1
+        before: Snapshot[Context] = steps[0].step.before if steps else self._conversation.snapshot()
+        return self._encoder.header(number, before)

@@ -95,15 +95,6 @@ class WireEvent:
         return WireEvent(self.value, None)
 
 
-def merged(events: list[WireEvent]) -> WireEvent:
-    """One event for several of one key, oldest first: text is joined, of anything else the newest counts."""
-    newest = events[-1]
-    if len(events) == 1 or newest.type != "text.delta":
-        return newest
-    text = "".join(event.value["payload"]["text"] for event in events)
-    return WireEvent({**newest.value, "payload": {**newest.value["payload"], "text": text}}, newest.cursor)
-
-
 def snapshot_event(conversation_id: str, watermark: Cursor, state: Json) -> WireEvent:
     """Everything that the events up to `watermark` amount to."""
     value = {

@@ -36,9 +36,11 @@ export class Composer {
   }
 
   follow(conversation) {
+    // What was written before the first conversation was there belongs to it.
+    const first = this.conversation === null ? this.text.value : "";
     if (this.conversation !== null) this.drafts.set(this.conversation.conversationId, this.text.value);
     this.conversation = conversation;
-    this.text.value = this.drafts.get(conversation.conversationId) ?? "";
+    this.text.value = this.drafts.get(conversation.conversationId) ?? first;
     this.#grow();
     this.#tell("");
     this.draw();
@@ -58,8 +60,8 @@ export class Composer {
 
   async #send() {
     const text = this.text.value;
+    if (this.conversation === null || text.trim() === "" || this.isClosed) return;
     const { conversationId } = this.conversation;
-    if (text.trim() === "" || this.isClosed) return;
     this.text.value = "";
     this.#grow();
     this.#tell("");

@@ -59,12 +59,13 @@ export class TraceView {
   /** About the lines of these rows, taken or not. */
   tellOfLines(rows) {
     const { trace } = this;
-    const limit = trace.isLive ? Infinity : trace.chosen;
-    const took = trace.records.findLast(
-      (record) => record.number <= limit && record.taken.some((taken) => rows.includes(taken.row)),
-    );
-    if (took !== undefined) {
-      if (this.trace.onlyChanges && !changesStates(took)) byId("only-changes").click();
+    const place = trace.chosen ?? Infinity;
+    // The newest one up to here; else the next one.
+    const took = trace.records
+      .filter((record) => record.taken.some((taken) => rows.includes(taken.row)))
+      .reduce((best, record) => (best !== null && record.number > place ? best : record), null);
+    if (took !== null) {
+      if (trace.onlyChanges && !changesStates(took)) byId("only-changes").click();
       trace.choose(took.number);
       return;
     }

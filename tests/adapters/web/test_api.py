@@ -227,7 +227,7 @@ async def test_only_so_many_may_watch() -> None:
             refused = await here.client.get("/api/events")
         front = here.conversations.foreground
         assert front is not None
-        await eventually(lambda: not front.hub.observers)
+        await eventually(lambda: not front.hub.watchers)
         assert (await here.client.get("/api/events?follow=false")).status_code == 200
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "too_many_observers"
