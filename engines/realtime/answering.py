@@ -25,7 +25,7 @@ from ..reports import (
     ToolCallProposed,
     UsageUpdated,
 )
-from .link import Answer, AnswerSpoke, ModelLink
+from .link import Answer, AnswerSpoke, ModelLink, answer_of
 from .ports import ToolOutput
 from .reports import (
     AnswerAudio,
@@ -88,7 +88,7 @@ class ModelAnswering:
             for output in outputs:
                 del self._own_calls[output.call_id]
         self._asked += 1
-        answer_id = f"{request.attempt_id}.{self._asked}"
+        answer_id = answer_of(request.attempt_id, self._asked)
         response_id = request.response_id
         self._spoken.begin_answer(response_id, answer_id)
         try:

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import anyio
 
 from ...statecharts.errors import ErrorScope, ScopedError
-from ...statecharts.facts import ProviderInterrupted, SessionExpiring
+from ...statecharts.facts import ProviderInterrupted, SessionExpiring, UsageReported
 from ..engine import Desk
 from ..port_calls import let_go, reading
 from ..public_events import ContextTruncated
@@ -28,6 +28,7 @@ from .reports import (
     AnswerFailed,
     AnswerReport,
     AnswerStopped,
+    AnswerUsage,
     ProviderInterruption,
     RealtimeReport,
     SessionEnded,
@@ -254,10 +255,24 @@ class ModelLink:
         answer = self._answers.get(report.answer_id)
         if answer is not None:
             answer.take(report)
+        elif isinstance(report, AnswerUsage):
+            # What an answer took may be told behind its end.
+            attempt_id = attempt_of(report.answer_id)
+            self._desk.report(UsageReported(at=self._desk.clock.now_ns(), attempt_id=attempt_id, usage=report.usage))
 
     def _note_change(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def answer_of(attempt_id: str, number: int) -> str:
+    """The name of an answer: one attempt may take several, before and after its tools."""
+    return f"{attempt_id}.{number}"
+
+
+def attempt_of(answer_id: str) -> str:
+    """Which attempt an answer belongs to."""
+    return answer_id.rpartition(".")[0]
 
 
 def session_gone() -> ScopedError:

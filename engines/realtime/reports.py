@@ -94,7 +94,7 @@ class ToolCallsWithdrawn:
 
 @dataclass(frozen=True, slots=True)
 class AnswerUsage:
-    """Cumulative for this answer."""
+    """Cumulative for this answer. The one report that may come behind its terminal."""
 
     answer_id: str
     usage: Usage

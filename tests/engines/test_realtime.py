@@ -19,6 +19,7 @@ from voicechart.engines.realtime.reports import (
     AnswerEnded,
     AnswerFailed,
     AnswerText,
+    AnswerUsage,
     ProviderInterruption,
     SessionExpires,
     SessionResumable,
@@ -48,13 +49,14 @@ from voicechart.statecharts.actions import RecordInterruption, StopPlayback, Tru
 from voicechart.statecharts.capabilities import RealtimeCapabilities
 from voicechart.statecharts.errors import ErrorScope, ScopedError
 from voicechart.statecharts.policies import GenerationPolicy, InterruptionPolicy, Policies, TurnPolicy
-from voicechart.statecharts.published import PlaybackFinished, SessionReady, StreamError
+from voicechart.statecharts.published import PlaybackFinished, SessionReady, StreamError, UsageChanged
 from voicechart.statecharts.values import (
     AnnouncementOutcome,
     DeliveryStatus,
     InterruptionSource,
     ToolStatus,
     TurnAuthority,
+    Usage,
 )
 
 pytestmark = pytest.mark.anyio
@@ -428,6 +430,33 @@ async def test_a_lost_session_is_made_anew_with_what_was_committed_and_replays_n
         ("assistant", "It is noon."),
     ]
     assert [call[0] for call in second.asked] == ["text", "respond"]
+
+
+async def test_what_an_answer_took_counts_although_it_is_told_behind_the_end() -> None:
+    rehearsal, model = rehearse(answers("It is noon."))
+    async with rehearsal.running():
+        rehearsal.say("what time is it")
+        await rehearsal.until("response.terminal")
+        [[answer_id]] = model.session.asked_for("respond")
+        model.session.tell(AnswerUsage(answer_id, Usage(5, 3)))
+        told = await rehearsal.until("usage.updated")
+    assert isinstance(told.payload, UsageChanged)
+    assert told.payload.usage == Usage(5, 3)
+    assert told.response_id is not None
+
+
+async def test_a_provider_that_goes_silent_after_its_goodbye_is_left_in_time() -> None:
+    """Trap 33: by the chart's timer, while nothing comes any more."""
+    rehearsal, model = rehearse(nothing)
+    async with rehearsal.running():
+        rehearsal.say("tell me a story")
+        await rehearsal.until("response.started")
+        model.session.tell(SessionResumable("latest"), SessionExpires(10_000))
+        again = await rehearsal.until("session.reconnecting")
+        await rehearsal.until("session.ready", 2)
+    assert again.occurred_at_ns < 11_000_000_000
+    assert model.sessions[0].closed
+    assert model.sessions[1].request.resumption == "latest"
 
 
 async def test_an_expiring_session_lets_what_is_being_said_end_and_goes_on_by_its_handle() -> None:
