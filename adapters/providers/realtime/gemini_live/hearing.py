@@ -147,10 +147,12 @@ class Words:
     def take(self, words: Transcription | None, guess: Transcription | None) -> Iterator[Told]:
         """More words to append, or a guess behind them that the next one replaces."""
         current = self._current
-        if current is None:
+        if current is None or (words is None and guess is None):
             return
         current.text += (words.text or "") if words is not None else ""
-        shown = (current.text + ((guess.text or "") if guess is not None else "")).strip()
+        guessed = (guess.text or "") if guess is not None else ""
+        # A guess is of what is not certain yet, or of everything: both are in use.
+        shown = (guessed if guessed.startswith(current.text) else current.text + guessed).strip()
         if shown and shown != current.shown:
             current.shown = shown
             current.revision += 1
@@ -163,6 +165,6 @@ class Words:
         current, self._current = self._current, None
         if current is None:
             return
-        if text := current.text.strip():
+        if text := current.text.strip() or current.shown:
             yield Transcribed(current.utterance_id, current.revision + 1, text, is_final=True)
         yield TranscriptionEnded(current.utterance_id)
