@@ -7,7 +7,7 @@ from .reading import decode_policies, parse_trace
 from .records import Gap, Header, Record, Start, Taken, Trace, TraceError
 from .redaction import Redactor
 from .replaying import Divergence, Replay, chart_of, replay
-from .wording import details_of, sentence_of
+from .wording import details_of, sentence_of, shown_value
 from .writing import TraceEncoder
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "parse_trace",
     "replay",
     "sentence_of",
+    "shown_value",
 ]

@@ -41,7 +41,7 @@ def details_of(trace: Trace, explanation: Explanation) -> Iterator[str]:
         for guard in line.guards:
             answer = "yes" if guard.answer else "no"
             yield f"    {'' if guard.wanted else 'not '}{guard.name}? {answer}{_meaning(guard)}"
-            yield from (f"        {name} = {_shown(trace, name, value)}" for name, value in guard.looked_at)
+            yield from (f"        {name} = {shown_value(trace, name, value)}" for name, value in guard.looked_at)
         if line.enabled and line.actions:
             yield f"    / {', '.join(line.actions)}"
     if explanation.judgement is not None:
@@ -64,7 +64,7 @@ def _nothing_reacts(trace: Trace, explanation: Explanation) -> str:
 
 def _refusal(trace: Trace, line: TriedLine) -> str:
     guard = line.guards[-1]
-    looks = ", ".join(f"{name} = {_shown(trace, name, value)}" for name, value in guard.looked_at)
+    looks = ", ".join(f"{name} = {shown_value(trace, name, value)}" for name, value in guard.looked_at)
     verb = "did not hold" if guard.wanted else "held"
     return f"{_place(trace, line)} needs {_need(guard)}, but {guard.name} {verb}{f' ({looks})' if looks else ''}"
 
@@ -125,7 +125,7 @@ def _fields(value: DataclassInstance) -> str:
     return ", ".join(f"{field.name} = {_letters(getattr(value, field.name))}" for field in fields(value))
 
 
-def _shown(trace: Trace, name: str, value: object) -> str:
+def shown_value(trace: Trace, name: str, value: object) -> str:
     """A value as people read it; times since the trace began."""
     last = name.rpartition(".")[2]
     if isinstance(value, int) and not isinstance(value, bool) and (last in ("at", "now") or last.endswith("_at")):
