@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 import anyio
 from pydantic import BaseModel
@@ -49,46 +50,12 @@ FORECAST = (
 )
 CHINESE = "当然。从前，海边有一座小镇，镇上住着一位修钟的老人。他的店里挂满了钟，可是没有两只走得一样。"  # noqa: RUF001 - Chinese has commas of its own
 VOICE = 1_000
+SILENCE_MS = 900
 _HOP_SAMPLES = 1_600
 
 
 class City(BaseModel):
     city: str
-
-
-class SpokenSite:
-    """What people do and say before the device; `address` is where it is watched."""
-
-    def __init__(self, address: str, rehearsal: Rehearsal, device: ScriptedDevice) -> None:
-        self.address = address
-        self.rehearsal = rehearsal
-        self._device = device
-
-    async def speak(self, duration_ms: int) -> None:
-        """Say the next thing that the recogniser has a script for, then be silent until the turn is over."""
-        await self._device.microphone.listen(duration_ms, VOICE)
-        await self._device.microphone.listen(900)
-
-    async def begin_to_speak(self, duration_ms: int) -> None:
-        """The same, without the silence."""
-        await self._device.microphone.listen(duration_ms, VOICE)
-
-    async def until(self, event_type: str, count: int = 1) -> None:
-        """Until there were so many events of this type."""
-        await self.rehearsal.until(event_type, count)
-
-    async def until_heard(self, units: int) -> None:
-        """Until so many units of the newest reply have been played."""
-
-        def is_heard() -> bool:
-            voiced = self.rehearsal.of("speech.unit_synthesized")
-            if len(voiced) < units:
-                return False
-            end: int = voiced[units - 1].as_json()["payload"]["end_sample"]
-            moved = self.rehearsal.of("playback.progress")
-            return bool(moved) and (moved[-1].as_json()["payload"]["played_samples"] or 0) > end
-
-        await self.rehearsal.until_true(is_heard)
 
 
 def hears_anew(*hypotheses: str) -> Script[RecognitionReport]:
@@ -118,46 +85,77 @@ def answers(request: GenerationRequest) -> Script[GenerationReport]:
     return Script(says("All right, I stop.", token_ms=15))
 
 
-@asynccontextmanager
-async def spoken_site(options: WebOptions | None = None) -> AsyncGenerator[SpokenSite]:
-    """A device at which nobody has said anything yet."""
-    let_go = anyio.Event()
+class SpokenRehearsal(Rehearsal):
+    """A device at which nobody has said anything yet. The background task runs until `let_go` is set."""
 
-    async def weather(city: City) -> str:
+    def __init__(self) -> None:
+        self.let_go = anyio.Event()
+        self.device = ScriptedDevice()
+        recognizer = ScriptedRecognizer(
+            hears_anew(
+                "what's",
+                "what's the",
+                "what's the whether",
+                "what's the weather in",
+                "what's the weather in listen",
+                "what's the weather in Lisbon",
+            ),
+            hears_anew("stop", "stop please"),
+        )
+        super().__init__(
+            device=self.device,
+            recognizer=recognizer,
+            responder=ScriptedResponder(answers=answers),
+            synthesizer=ScriptedSynthesizer(SpeechScript(ms_per_char=25)),
+            tools=(
+                Tool("weather", "Tells the weather.", City, self._weather, side_effects=SideEffects.NONE),
+                Tool("write_to_list", "Writes.", City, self._write_to_list, background=True),
+            ),
+            tasks=BackgroundTasks(),
+            conversation=Conversation(
+                "kitchen", policies=HANDS_FREE, ids=SeededIds("kitchen"), session_epoch=new_session_epoch()
+            ),
+        )
+
+    async def speak(self, duration_ms: int) -> None:
+        """Say the next thing that the recogniser has a script for, then be silent until the turn is over."""
+        await self.device.microphone.listen(duration_ms, VOICE)
+        await self.device.microphone.listen(SILENCE_MS)
+
+    async def until_heard(self, units: int) -> None:
+        """Until so many units of the first reply have been played."""
+
+        def is_heard() -> bool:
+            voiced = self.of("speech.unit_synthesized")
+            moved = self.of("playback.progress")
+            if len(voiced) < units or not moved:
+                return False
+            played: int = moved[-1].as_json()["payload"]["played_samples"] or 0
+            return played > voiced[units - 1].as_json()["payload"]["end_sample"]
+
+        await self.until_true(is_heard)
+
+    async def _weather(self, city: City) -> str:
         await anyio.sleep(0.3)
         return "sunny"
 
-    async def write_to_list(city: City) -> str:
-        await let_go.wait()
+    async def _write_to_list(self, city: City) -> str:
+        await self.let_go.wait()
         return "written"
 
-    recognizer = ScriptedRecognizer(
-        hears_anew(
-            "what's",
-            "what's the",
-            "what's the whether",
-            "what's the weather in",
-            "what's the weather in listen",
-            "what's the weather in Lisbon",
-        ),
-        hears_anew("stop", "stop please"),
-        hears_anew("and"),
-    )
-    device = ScriptedDevice()
-    rehearsal = Rehearsal(
-        device=device,
-        recognizer=recognizer,
-        responder=ScriptedResponder(answers=answers),
-        synthesizer=ScriptedSynthesizer(SpeechScript(ms_per_char=25)),
-        tools=(
-            Tool("weather", "Tells the weather.", City, weather, side_effects=SideEffects.NONE),
-            Tool("write_to_list", "Writes.", City, write_to_list, background=True),
-        ),
-        tasks=BackgroundTasks(),
-        conversation=Conversation(
-            "kitchen", policies=HANDS_FREE, ids=SeededIds("kitchen"), session_epoch=new_session_epoch()
-        ),
-    )
+
+@dataclass(frozen=True)
+class SpokenSite:
+    """Where it is watched, and what happens at the device."""
+
+    address: str
+    rehearsal: SpokenRehearsal
+
+
+@asynccontextmanager
+async def spoken_site(options: WebOptions | None = None) -> AsyncGenerator[SpokenSite]:
+    """The rehearsal, served, with conversations in writing beside it."""
+    rehearsal = SpokenRehearsal()
     ports = TextPorts(ScriptedResponder(answers=answers), is_shared=True)
 
     def open_text(name: str) -> Session:
@@ -165,5 +163,5 @@ async def spoken_site(options: WebOptions | None = None) -> AsyncGenerator[Spoke
 
     options = options or WebOptions(port=0)
     async with hosting(rehearsal.session, "voice", options, open_text) as server, rehearsal.running():
-        yield SpokenSite(server.address, rehearsal, device)
-        let_go.set()
+        yield SpokenSite(server.address, rehearsal)
+        rehearsal.let_go.set()
