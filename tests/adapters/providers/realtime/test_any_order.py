@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from itertools import count
+from typing import cast
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,11 +56,15 @@ CODES = st.sampled_from(
 EVENTS = st.sampled_from(("cancel_1", "cancel_2", "create_1", "create_2", "commit_1", "cut_1", "input_1", "x", None))
 
 
-def message(kind: str, **fields: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[Json]:
-    return st.fixed_dictionaries({"type": st.just(kind), **fields})
+def as_json(made: dict[str, object]) -> Json:
+    return cast("Json", made)
 
 
-def response(status: st.SearchStrategy[str | None]) -> st.SearchStrategy[JsonValue]:
+def message(kind: str, **fields: st.SearchStrategy[object]) -> st.SearchStrategy[Json]:
+    return st.fixed_dictionaries({"type": st.just(kind), **fields}).map(as_json)
+
+
+def response(status: st.SearchStrategy[str | None]) -> st.SearchStrategy[object]:
     call: Json = {"id": "i9", "type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"}
     return st.fixed_dictionaries({"id": RESPONSES, "status": status, "output": st.sampled_from(([], [call]))})
 
@@ -166,7 +171,8 @@ class World:
         """Nothing is in the way of the next answer when the service has ended what it began."""
         for response_id in ("r1", "r2", "r3", "r4", "r5"):
             for kind in ("response.created", "response.done"):
-                self.hear({"type": kind, "response": {"id": response_id, "status": "completed"}})
+                body: Json = {"id": response_id, "status": "completed"}
+                self.hear({"type": kind, "response": body})
         assert self.protocol.answers.is_free
         ended = {report.answer_id for report in self.told if isinstance(report, ENDS)}
         assert ended == set(self.asked)
