@@ -10,7 +10,7 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
-from voicechart.adapters.providers.realtime import openai_realtime, qwen_omni
+from voicechart.adapters.providers.realtime import gemini_live, openai_realtime, qwen_omni
 from voicechart.adapters.testing import ScriptedSocketServer, WireFixture, load_fixtures
 from voicechart.audio.formats import AudioFormat, AudioFrame
 from voicechart.engines.realtime import RealtimeModel, RealtimeRequest, RealtimeSession, ToolOutput
@@ -28,6 +28,7 @@ MODELS: Mapping[str, Callable[[str], RealtimeModel]] = {
         openai_realtime.OpenAIRealtimeSettings(base_url=url), KEY
     ),
     "qwen-omni": lambda url: qwen_omni.make_model(qwen_omni.QwenOmniSettings(base_url=url), KEY),
+    "gemini-live": lambda url: gemini_live.make_model(gemini_live.GeminiLiveSettings(base_url=url), KEY),
 }
 """By the protocol of the fixture. A model that comes later adds itself here."""
 
@@ -157,6 +158,7 @@ def shown(report: RealtimeReport | PortError) -> dict[str, JsonValue]:
         return kind | {"input_tokens": report.usage.input_tokens, "output_tokens": report.usage.output_tokens}
     error = getattr(report, "error", None)
     fields = {name: getattr(report, name) for name in report.__slots__ if name != "error"}
+    fields = {name: [*value] if isinstance(value, tuple) else value for name, value in fields.items()}
     return kind | fields | (of_error(error) if isinstance(error, ScopedError) else {})
 
 

@@ -151,11 +151,15 @@ class GeminiProtocol:
         if said.generation_complete:
             yield from turns.generated()
         if said.turn_complete or said.interaction_status is not None:
-            before = turns.ended
-            yield from turns.complete(said)
-            if turns.ended > before:
-                yield from self.hearing.settle()
+            yield from self._ending(turns.complete(said))
         yield from self._release()
+
+    def _ending(self, told: Iterator[Told]) -> Iterator[Told]:
+        """With the end of a turn nothing more is understood of what it answers."""
+        before = self.turns.ended
+        yield from told
+        if self.turns.ended > before:
+            yield from self.hearing.settle()
 
     def _take_session(self, message: ServerMessage) -> Iterator[Told]:
         update = message.session_resumption_update
@@ -171,7 +175,9 @@ class GeminiProtocol:
         return SessionEnded(http_refusal(STAGE, fault.code or 500, None, shown_code(fault.status) or NO_CODE))
 
     def do_what_is_due(self) -> Iterator[Told]:
-        yield from self.turns.do_what_is_due()
+        """At `turns.next_due`."""
+        yield from self._ending(self.turns.do_what_is_due())
+        yield from self._release()
 
     def _note(self, raw: JsonObject) -> None:
         """A message in which nothing is known means nothing, and is noted once."""

@@ -55,6 +55,8 @@ class Turn:
     """The part with the calls was told to be complete, which not every model does."""
     owes_end: bool = False
     """The outcomes of its calls were given before that: it may still come."""
+    is_doubted: bool = False
+    """It was told to be complete, and nothing had come of it: that may be the end of another one, told twice."""
     ends_at: float | None = None
     """When its answer is over at the latest."""
     held: list[Output] = field(default_factory=list[Output])
@@ -73,7 +75,13 @@ class Turn:
     @property
     def is_mute(self) -> bool:
         """No more speech can come of it."""
-        return self.was_interrupted or self.is_generated or self.is_lost or self.awaits_tools
+        return self.was_interrupted or self.is_generated or self.is_lost or self.is_doubted or self.awaits_tools
+
+    def comes(self) -> None:
+        """Something of it came."""
+        self.began = True
+        if self.is_doubted:
+            self.is_doubted, self.ends_at = False, None
 
     def drop(self) -> None:
         """Nobody wants it any more."""
@@ -103,6 +111,15 @@ class Turn:
         if more_calls:
             self.awaits_tools = True
             yield from self.end(awaits_tools=True)
+
+    def take_back(self, call_id: str) -> bool:
+        """The model does not want the outcome of that call any more. Returns whether the call was told."""
+        if self.open_calls.pop(call_id, None) is None:
+            return False
+        held = [one for one in self.held if isinstance(one, AnswerCallsTool) and one.call_id == call_id]
+        if held:
+            self.held.remove(held[0])
+        return not held
 
     def end(self, *, awaits_tools: bool = False) -> Iterator[AnswerEnded]:
         """The model has ended the answer by itself."""

@@ -14,7 +14,6 @@ from .....audio.formats import AudioFormat
 from .....engines.realtime import ToolOutput
 from .....engines.realtime.reports import (
     AnswerAudio,
-    AnswerCallsTool,
     AnswerProgressed,
     AnswerStopped,
     AnswerText,
@@ -32,6 +31,8 @@ from .wire import Blob, FunctionCall, ServerContent, Transcription, Usage
 
 WRITTEN_WITHIN_S = 0.5
 """How long text may come behind the end of the audio: its order is free."""
+BELIEVED_AFTER_S = 0.5
+"""How long something may still come of a turn that is said to be complete without anything."""
 SETTLES_WITHIN_S = 1.0
 """How long after an interruption something may still come of a turn of which nothing has come."""
 
@@ -155,7 +156,7 @@ class Turns:
             yield from self._speaking()
             front = self._open[0] if self._open else None
             if front is not None:
-                front.began = True
+                front.comes()
                 if not front.was_interrupted:
                     # It goes on: the interaction was in progress.
                     front.is_generated, front.ends_at = False, None
@@ -194,7 +195,7 @@ class Turns:
             return
         front = self._open[0]
         if transcription.text:
-            front.began = True
+            front.comes()
             yield from front.tell(AnswerText(UNNAMED, transcription.text))
         if transcription.finished:
             front.is_written = True
@@ -215,11 +216,11 @@ class Turns:
         front = self._open[0] if self._open else None
         if front is None or not (front.is_listened_to or (front.is_wanted and front.awaits_tools)):
             if front is not None:
-                front.began = True
+                front.comes()
             if front is None or front.interrupted_at is None:
                 yield from refuse(calls)
             return
-        front.began = True
+        front.comes()
         complaint, told = read_calls(calls)
         if complaint is not None:
             yield from front.fail(*complaint)
@@ -234,16 +235,7 @@ class Turns:
 
     def withdraw(self, ids: Iterable[str]) -> Iterator[Told]:
         """The user interrupted: the outcomes of these are not wanted."""
-        withdrawn: list[str] = []
-        for call_id in ids:
-            for turn in self._open:
-                if turn.open_calls.pop(call_id, None) is None:
-                    continue
-                held = [one for one in turn.held if isinstance(one, AnswerCallsTool) and one.call_id == call_id]
-                if held:
-                    turn.held.remove(held[0])
-                else:
-                    withdrawn.append(call_id)
+        withdrawn = [call_id for call_id in ids if any(turn.take_back(call_id) for turn in self._open)]
         if withdrawn:
             yield ToolCallsWithdrawn(tuple(withdrawn))
 
@@ -254,7 +246,8 @@ class Turns:
         front = self._open[0] if self._open else None
         if front is None or front.was_interrupted:
             return
-        front.began = front.was_interrupted = True
+        front.comes()
+        front.was_interrupted = True
         if front.interrupted_at is None and front.is_wanted:
             yield ProviderInterruption()
         message = "the provider interrupted the answer, which nobody here asked for"
@@ -267,7 +260,8 @@ class Turns:
         front = self._open[0] if self._open else None
         if front is None or front.awaits_tools:
             return
-        front.began = front.is_generated = True
+        front.comes()
+        front.is_generated = True
         if front.is_written:
             yield from front.end()
         elif front.is_listened_to:
@@ -287,6 +281,9 @@ class Turns:
             # The end of the part with the calls, not of the answer to them.
             front.calls_ended, front.owes_end = front.awaits_tools, False
             return
+        if front.is_listened_to and not front.began and content.turn_complete_reason in _NORMAL_REASONS:
+            front.is_doubted, front.ends_at = True, self._clock() + BELIEVED_AFTER_S
+            return
         yield from self._finish(content.turn_complete_reason)
 
     def next_due(self) -> float | None:
@@ -294,6 +291,9 @@ class Turns:
         return min((turn.ends_at for turn in self._open if turn.ends_at is not None), default=None)
 
     def do_what_is_due(self) -> Iterator[Told]:
-        for turn in self._open:
+        for turn in [*self._open]:
             if turn.ends_at is not None and self._clock() >= turn.ends_at:
                 yield from turn.end()
+                if turn.is_doubted:
+                    self._open.remove(turn)
+                    self.ended += 1

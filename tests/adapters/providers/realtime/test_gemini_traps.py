@@ -13,7 +13,11 @@ from pydantic import JsonValue
 
 from voicechart.adapters.providers.realtime.gemini_live.hearing import PATIENCE_MS
 from voicechart.adapters.providers.realtime.gemini_live.protocol import GeminiProtocol
-from voicechart.adapters.providers.realtime.gemini_live.turns import SETTLES_WITHIN_S, WRITTEN_WITHIN_S
+from voicechart.adapters.providers.realtime.gemini_live.turns import (
+    BELIEVED_AFTER_S,
+    SETTLES_WITHIN_S,
+    WRITTEN_WITHIN_S,
+)
 from voicechart.adapters.providers.realtime_protocol import Sending, Told
 from voicechart.audio.formats import SPEECH_FORMAT, AudioFormat, AudioFrame
 from voicechart.engines.ports import Message
@@ -561,6 +565,25 @@ def test_an_answer_that_is_only_heard_by_now_is_followed_without_its_end() -> No
     talk.says(turnComplete=True)
     assert talk.heard_ms("a2") == 40
     assert talk.of(AnswerEnded) == [AnswerEnded("a1"), AnswerEnded("a2")]
+
+
+@pytest.mark.parametrize("comes", ["sound", "words", "nothing"])
+def test_the_end_of_a_turn_of_which_nothing_came_is_believed_only_when_nothing_comes(comes: str) -> None:
+    """It may be the end of the turn before, told twice."""
+    talk = Talk()
+    talk.speaks("u1")
+    talk.asks("a1")
+    talk.says(turnComplete=True)
+    talk.waits(BELIEVED_AFTER_S / 2)
+    assert talk.of(AnswerEnded) == []
+    if comes == "sound":
+        talk.audio()
+    elif comes == "words":
+        talk.words("Noon.")
+    talk.waits(BELIEVED_AFTER_S)
+    assert talk.of(AnswerEnded) == ([AnswerEnded("a1")] if comes == "nothing" else [])
+    talk.says(turnComplete=True)
+    assert talk.of(AnswerEnded, TranscriptionEnded) == [AnswerEnded("a1"), TranscriptionEnded("u1")]
 
 
 def test_an_interruption_that_nobody_here_asked_for_fails_the_answer() -> None:
