@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from voicechart.adapters.board.captured_track import CapturedTrack, TrackReader
+from voicechart.adapters.board.captured_track import CapturedTrack, TrackPiece, TrackReader
 from voicechart.audio.formats import AudioFormat
 from voicechart.engines.reports import Captured, CaptureEnded, CaptureGap, MicrophoneReport
 
@@ -50,7 +50,7 @@ def test_frames_and_gaps_account_for_every_captured_sample(pieces: list[tuple[in
     position = 0
     for samples, lost in pieces:
         track.append(bytes(2 * samples), None, lost)
-    while (piece := track.take()) is not None:
+    while isinstance(piece := track.take(), TrackPiece):
         assert piece.frame.start_sample >= position
         position = piece.frame.end_sample
         taken += piece.frame.samples
