@@ -87,8 +87,8 @@ class ScriptedHttpServer:
 
     The nth request whose path ends with a route plays that route's nth exchange; a route that has none left, and a path
     without a route, answer 500. `GET …/models` is answered with `models_status`. `keeps_alive`: a connection serves one
-    request after another. `requests` holds what came; `connections` counts connections, and `hung_up` the answers that
-    the client cut.
+    request after another. `requests` holds what came; `connections` counts connections, `open_connections`
+    those that are open, and `hung_up` the answers that the client cut.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class ScriptedHttpServer:
         self.requests: list[ReceivedRequest] = []
         self.hung_up = 0
         self.connections = 0
+        self.open_connections = 0
         self._keeps_alive = keeps_alive
         self._routes = {path: list(exchanges) for path, exchanges in routes.items()}
         self._models_status = models_status
@@ -124,6 +125,11 @@ class ScriptedHttpServer:
         while self.hung_up < times:
             await self._changed.wait()
 
+    async def has_connections(self, number: int) -> None:
+        """Return when so many connections are open."""
+        while self.open_connections != number:
+            await self._changed.wait()
+
     async def _serve(self, listener: MultiListener[SocketStream]) -> None:
         async with listener:
             await listener.serve(self._handle)
@@ -132,11 +138,15 @@ class ScriptedHttpServer:
         async with stream:
             connection = h11.Connection(h11.SERVER, max_incomplete_event_size=64 * 1_024)
             self.connections += 1
+            self.open_connections += 1
             try:
                 while await self._serve_one(connection, stream):
                     connection.start_next_cycle()
             except (anyio.BrokenResourceError, anyio.EndOfStream, h11.RemoteProtocolError, TimeoutError):
                 self._count_hang_up()
+            finally:
+                self.open_connections -= 1
+                self._tell()
 
     async def _serve_one(self, connection: h11.Connection, stream: SocketStream) -> bool:
         """Whether the connection may serve another request."""

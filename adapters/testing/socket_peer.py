@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 from urllib.parse import parse_qsl, urlsplit
 
 import anyio
@@ -45,6 +45,14 @@ Wanted = Mapping[str, JsonValue] | type[str] | type[bytes] | None
 """A JSON object with at least these items, any text, any binary message, or anything."""
 
 
+class Interference(Protocol):
+    """What becomes of messages on their way to the client."""
+
+    def pass_on(self, data: str | bytes, peer: SocketPeer) -> AsyncIterator[str | bytes]:
+        """What is sent in the place of a message: nothing, itself, others."""
+        ...
+
+
 class SocketPeer:
     """The server's end of one connection, as a script drives it."""
 
@@ -58,6 +66,7 @@ class SocketPeer:
         """Every message so far, whether the script has waited for it or not."""
         self.close_code: int | None = None
         """What the client closed with; None while it is connected, and where the connection broke."""
+        self.interference: Interference | None = None
         self._connection = connection
         self._gone = anyio.Event()
         feed: tuple[MemoryObjectSendStream[ReceivedMessage], MemoryObjectReceiveStream[ReceivedMessage]]
@@ -109,6 +118,10 @@ class SocketPeer:
         """Break the connection, without a closing handshake."""
         self._connection.transport.abort()
 
+    async def gone(self) -> None:
+        """Return when the client has gone, however long that takes."""
+        await self._gone.wait()
+
     async def hung_up(self) -> int | None:
         """Return when the client has gone: its close code, None where the connection broke."""
         with anyio.fail_after(EXPECT_WITHIN_S):
@@ -142,6 +155,13 @@ class SocketPeer:
             raise ClientGone from None
 
     async def _send(self, data: str | bytes) -> None:
+        if self.interference is None:
+            await self._deliver(data)
+            return
+        async for passed in self.interference.pass_on(data, self):
+            await self._deliver(passed)
+
+    async def _deliver(self, data: str | bytes) -> None:
         try:
             await self._connection.send(data)
         except ConnectionClosed:

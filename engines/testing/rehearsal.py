@@ -227,6 +227,7 @@ class RealtimeRehearsal(Conducted):
         system_prompt: str | None = None,
         announcer: Synthesizer | None = None,
         policies: Policies = HANDS_FREE,
+        conversation: Conversation | None = None,
     ) -> None:
         history = history or MemoryHistory()
         self.engine = RealtimeEngine(
@@ -241,7 +242,7 @@ class RealtimeRehearsal(Conducted):
                 announcer=announcer,
             )
         )
-        conversation = Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
+        conversation = conversation or Conversation("rehearsal", policies=policies, ids=SeededIds("rehearsal"))
         super().__init__(Session(conversation, self.engine), history)
 
 

@@ -37,7 +37,7 @@ class WarmSockets:
         self._max_idle_s = max_idle_s
         self._close_s = close_s
         self._idle: _Idle | None = None
-        self._warming: tuple[str, anyio.Event] | None = None
+        self._warming: tuple[str, anyio.Event, anyio.CancelScope] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -72,8 +72,8 @@ class WarmSockets:
     def warm(self, key: str) -> None:
         """Open one in the background, if there is none. A failure shows when the next one is taken."""
         if not self._closed and self._idle is None and self._warming is None:
-            self._warming = (key, anyio.Event())
-            self._later(self._warm(key, self._warming[1]))
+            self._warming = _, done, scope = key, anyio.Event(), anyio.CancelScope()
+            self._later(self._warm(key, done, scope))
 
     def discard(self, key: str, socket: ProviderSocket) -> None:
         """It cannot serve again: close it in the background, and have another one ready. Never blocks."""
@@ -85,8 +85,10 @@ class WarmSockets:
         self._closed = True
 
     async def aclose(self) -> None:
-        """Close what is idle, and wait for what is being opened or closed, at most `close_s`."""
+        """Close what is idle, give up what is being opened, and wait for what is being closed, at most `close_s`."""
         self.stop()
+        if self._warming is not None:
+            self._warming[2].cancel()
         if self._idle is not None:
             self._later(self._idle.socket.aclose())
             self._idle = None
@@ -96,9 +98,10 @@ class WarmSockets:
         for task in self._tasks:
             task.cancel()
 
-    async def _warm(self, key: str, done: anyio.Event) -> None:
+    async def _warm(self, key: str, done: anyio.Event, scope: anyio.CancelScope) -> None:
         try:
-            self.give_back(key, await self._connect(key))
+            with scope:
+                self.give_back(key, await self._connect(key))
         except PortError as failure:
             logger.info("no connection in advance: %s", failure.error.code)
         finally:

@@ -113,3 +113,13 @@ async def test_nothing_is_handed_out_or_kept_after_the_end() -> None:
             await sockets.take("a")
         sockets.warm("a")
     assert server.requests == 1
+
+
+async def test_closing_does_not_wait_for_a_connection_that_is_not_made() -> None:
+    """Its server never answers the handshake, and would be waited for as long as a connection may take."""
+    async with warm(stay, Pause(anyio.Event())) as (sockets, server):
+        sockets.discard("a", await sockets.take("a"))
+        await server.has_requests(2)
+        began_at = anyio.current_time()
+        await sockets.aclose()
+        assert anyio.current_time() - began_at < 1.5
