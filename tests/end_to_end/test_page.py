@@ -122,8 +122,15 @@ def test_a_reply_is_seen_as_it_is_written_while_the_chart_moves(chromium: Browse
         )
         visit.page.press("#message", "Shift+Enter")
         assert visit.page.input_value("#message") == "Tell me\n"
+        visit.js(
+            "(() => { window.flashed = new Set(); new MutationObserver((all) => all.forEach(({target}) =>"
+            " target.classList.contains('flash') && target.classList.forEach((name) => flashed.add(name))))"
+            ".observe(document.querySelector('#picture'), {subtree: true, attributeFilter: ['class']}); })()"
+        )
         visit.say("Tell me a long story.")
         visit.until("voicechart.lit.includes('streaming')")
+        rows: list[int] = visit.js("voicechart.trace.records.at(-1).taken.map((one) => one.row)")
+        assert all(visit.js("flashed.has(`row_${a}`)", row) for row in rows)
         visit.until("document.querySelector('.assistant .said')?.textContent.length > 20")
         early: str = visit.js("document.querySelector('.assistant .said').textContent")
         assert not visit.js("voicechart.state.entries[1].is_final")

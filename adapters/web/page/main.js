@@ -26,7 +26,7 @@ const status = new StatusView();
 const captions = new CaptionView();
 const said = new ConversationView();
 const chart = new ChartView({ onLines: (rows) => showTrace(rows) });
-const steps = new TraceView({ nameOf: (state) => chart.picture.nameOf(state) });
+const steps = new TraceView();
 const token = new TokenView({ onOpen: () => begin() });
 const composer = new Composer({ onTaken, onRefused: () => askForToken() });
 const picker = new Picker({ list: listConversations, onChoose: follow });

@@ -4,10 +4,10 @@ import { ApiError, explain, withConversation } from "./api.js";
 import { byId, h, inWords, setText } from "./dom.js";
 import { changesStates, fateOf } from "./trace.js";
 
+const ASK_AFTER_MS = 150;
+
 export class TraceView {
-  /** `nameOf(state)`: how a state is called. */
-  constructor({ nameOf }) {
-    this.nameOf = nameOf;
+  constructor() {
     this.trace = null;
     this.lines = [];
     this.rows = new Map();
@@ -26,6 +26,11 @@ export class TraceView {
     byId("place").addEventListener("input", (event) => this.trace?.goTo(Number(event.target.value)));
     byId("only-changes").addEventListener("change", (event) => this.trace?.showOnlyChanges(event.target.checked));
     this.list.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  /** How a state or a region is called. */
+  nameOf(state) {
+    return this.trace.header?.names[state] ?? state;
   }
 
   follow(trace) {
@@ -181,6 +186,9 @@ export class TraceView {
 
   async #ask(record) {
     const asked = ++this.asked;
+    // Whoever drags through the trace asks about the place where they stop.
+    await new Promise((resolve) => setTimeout(resolve, ASK_AFTER_MS));
+    if (asked !== this.asked) return;
     try {
       const explanation = await explain(this.trace.conversationId, record.number);
       if (asked === this.asked) this.#tell(record, explanation);
