@@ -38,9 +38,11 @@ EXTRAS = (
 
 # Imported only where their extra is in use: by pytest, by a property test, when telemetry is opened or the web served.
 NEED_AN_EXTRA = {
+    "voicechart.adapters.testing.spoken_site",
     "voicechart.adapters.testing.web_site",
     "voicechart.adapters.web.api",
     "voicechart.adapters.web.application",
+    "voicechart.adapters.web.explaining",
     "voicechart.adapters.web.guard",
     "voicechart.adapters.web.hosting",
     "voicechart.adapters.web.serving",
