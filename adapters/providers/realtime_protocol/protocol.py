@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Iterator
 
 from pydantic import JsonValue
@@ -19,6 +18,7 @@ from .dialect import ANSWERS, HEARING, STAGE, RealtimeDialect
 from .faults import ANOTHER_IS_ACTIVE, NOTHING_TO_CANCEL, NOTHING_TO_COMMIT, code_of, meaning
 from .items import message_item, output_item
 from .received_audio import ReceivedAudio
+from .repeated import RepeatedMessages
 from .told import Sending, Told
 from .utterances import Utterances
 from .wire import (
@@ -43,7 +43,6 @@ from .wire import (
 
 logger = logging.getLogger(__name__)
 
-REMEMBERED_EVENTS = 1_024
 CUT_PARAMETERS = frozenset({"audio_end_ms", "content_index", "item_id"})
 MAX_NOTED = 50
 
@@ -65,8 +64,7 @@ class RealtimeProtocol:
         self.refused_input: ScopedError | None = None
         """Why the model does not know what the next answer would be about."""
         self._inputs = 0
-        self._events: set[str] = set()
-        self._event_order: deque[str] = deque()
+        self._repeated = RepeatedMessages()
         self._noted: set[str] = set()
 
     # -- from this side --------------------------------------------------------------------------------------------
@@ -89,7 +87,7 @@ class RealtimeProtocol:
 
     def take(self, message: JsonObject) -> Iterator[Told]:
         """Raises `PortError` `provider_malformed`."""
-        if self._is_repeated(message.get("event_id")):
+        if self._repeated.take(message):
             return
         kind = message.get("type")
         common = self.dialect.kinds.get(kind) if isinstance(kind, str) else None
@@ -106,18 +104,6 @@ class RealtimeProtocol:
                 yield from self._take_response(common, message)
             case _:
                 yield from self._take_input(common, message)
-
-    def _is_repeated(self, event_id: JsonValue) -> bool:
-        """Every event of a session has a name of its own; where there is none nothing is known."""
-        if not isinstance(event_id, str):
-            return False
-        if event_id in self._events:
-            return True
-        self._events.add(event_id)
-        self._event_order.append(event_id)
-        if len(self._event_order) > REMEMBERED_EVENTS:
-            self._events.discard(self._event_order.popleft())
-        return False
 
     def _note(self, kind: JsonValue) -> None:
         """A message of a kind that nobody knows means nothing, and is noted once."""

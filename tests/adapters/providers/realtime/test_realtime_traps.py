@@ -526,6 +526,21 @@ def test_outcomes_of_calls_are_told_by_their_names() -> None:
     assert talk.sent[-1]["item"] == {"type": "function_call_output", "call_id": "c1", "output": "rain"}
 
 
+def test_a_server_whose_events_all_have_one_name_is_understood() -> None:
+    protocol = RealtimeProtocol(OPENAI, RealtimeRequest())
+    told: list[Told] = []
+    session: JsonValue = {"type": "realtime"}
+    for kind in ("session.created", "session.updated"):
+        told += protocol.take({"type": kind, "event_id": "e", "session": session})
+    assert protocol.is_ready
+    told = [protocol.answers.ask("a1")]
+    place: Json = {"response_id": "r1", "item_id": "i1", "output_index": 0, "content_index": 0}
+    for _ in range(2):
+        delta: Json = {"type": "response.output_audio_transcript.delta", "event_id": "e", **place, "delta": "ha"}
+        told += protocol.take(delta)
+    assert [report.text for report in told if isinstance(report, AnswerText)] == ["ha", "ha"]
+
+
 def test_no_more_is_remembered_than_is_needed() -> None:
     """A session of an hour holds as much as one of a minute."""
     talk = Talk()
