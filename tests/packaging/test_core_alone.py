@@ -45,6 +45,7 @@ NEED_AN_EXTRA = {
     "voicechart.adapters.web.explaining",
     "voicechart.adapters.web.guard",
     "voicechart.adapters.web.hosting",
+    "voicechart.adapters.web.openapi",
     "voicechart.adapters.web.serving",
     "voicechart.adapters.web.streams",
     "voicechart.adapters.web.text_service",
