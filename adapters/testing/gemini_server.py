@@ -9,16 +9,18 @@ every sample.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
 from pydantic import JsonValue
-from pydantic.alias_generators import to_snake
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import from_json, to_json
 
 from .realtime_servers import CHUNK_BYTES, OUTPUT_RATE_HZ, Json, Says
 from .socket_peer import ClientGone, SocketPeer
 
+TOOLS_OWN = frozenset({"args", "response", "parametersJsonSchema", "parameters_json_schema"})
 INPUT_MIME = "audio/pcm;rate=16000"
 
 
@@ -35,7 +37,8 @@ class GeminiVoice:
     """The server's end of one session: give it to a `ScriptedSocketServer` as a script. Answers come in their order; an
     answer to the outcomes of calls is the next one.
 
-    `hears` are the transcripts of activities, in order. `binary`: it speaks in binary messages, and in snake_case.
+    `hears` are the transcripts of activities, in order. `binary`: it speaks in binary messages, and in snake_case; it
+    understands both cases.
     `is_pacing`: it does not tell the end of a turn, which it does when it thinks that everything was played.
     """
 
@@ -50,7 +53,8 @@ class GeminiVoice:
         self._is_set_up = False
         self._restores = False
         self._is_manual = False
-        self._is_active = False
+        self.is_active = False
+        """The user speaks, as it was told."""
         self._turn: _Turn | None = None
         self._answered = 0
         self.heard_bytes = 0
@@ -68,7 +72,7 @@ class GeminiVoice:
         self._peer = peer
         try:
             async for message in peer.messages():
-                await self._take(message.json())
+                await self._take(cast("Json", _renamed(message.json(), to_camel)))
         except ClientGone:
             # It may go at any time; that is no failure of the script.
             return
@@ -86,7 +90,7 @@ class GeminiVoice:
     async def _tell(self, message: Json) -> None:
         assert self._peer is not None
         if self._binary:
-            await self._peer.send_bytes(to_json(_snake(message)))
+            await self._peer.send_bytes(to_json(_renamed(message, to_snake)))
         else:
             await self._peer.send_text(to_json(message).decode())
 
@@ -128,19 +132,19 @@ class GeminiVoice:
         if not self._is_manual:
             raise _Refused("activity is detected here")
         if "activityStart" in body:
-            if self._is_active:
+            if self.is_active:
                 raise _Refused("the user speaks already")
-            self._is_active = True
+            self.is_active = True
             await self._interrupt()
         elif "activityEnd" in body:
-            if not self._is_active:
+            if not self.is_active:
                 raise _Refused("the user does not speak")
-            self._is_active = False
+            self.is_active = False
             await self._write_down(self._hears.pop(0) if self._hears else "…")
             await self._speak()
         else:
             audio = cast("Json", body["audio"])
-            if not self._is_active or audio["mimeType"] != INPUT_MIME:
+            if not self.is_active or audio["mimeType"] != INPUT_MIME:
                 raise _Refused("audio belongs into an activity, and has a type")
             self.heard_bytes += len(base64.b64decode(cast("str", audio["data"]), validate=True))
 
@@ -212,10 +216,10 @@ def _parsed(arguments: str) -> JsonValue:
     return cast("JsonValue", from_json(arguments))
 
 
-def _snake(value: JsonValue) -> JsonValue:
-    """The same in snake_case; what a call is called with stays as it is."""
+def _renamed(value: JsonValue, rename: Callable[[str], str]) -> JsonValue:
+    """The same with other keys: both cases are in use. What belongs to a tool stays as it is."""
     if isinstance(value, list):
-        return [_snake(one) for one in value]
+        return [_renamed(one, rename) for one in value]
     if not isinstance(value, dict):
         return value
-    return {to_snake(key): one if key == "args" else _snake(one) for key, one in value.items()}
+    return {rename(key): one if key in TOOLS_OWN else _renamed(one, rename) for key, one in value.items()}

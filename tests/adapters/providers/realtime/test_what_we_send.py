@@ -10,8 +10,9 @@ import anyio
 import pytest
 from pydantic import JsonValue
 
-from voicechart.adapters.providers.realtime import openai_realtime, qwen_omni
+from voicechart.adapters.providers.realtime import gemini_live, openai_realtime, qwen_omni
 from voicechart.adapters.testing import ReceivedMessage, ScriptedSocketServer, SocketPeer
+from voicechart.adapters.testing.gemini_server import GeminiVoice
 from voicechart.adapters.testing.realtime_servers import RealtimeVoice, Says
 from voicechart.audio.formats import AudioFrame
 from voicechart.engines.ports import Message, ToolDefinition, ToolRequest
@@ -21,7 +22,7 @@ from voicechart.engines.realtime.reports import AnswerAudio, AnswerEnded, Realti
 pytestmark = pytest.mark.anyio
 
 KEY = "sk-very-secret"
-HEADERS = ("authorization", "openai-beta")
+HEADERS = ("authorization", "openai-beta", "x-goog-api-key")
 R = TypeVar("R", bound=RealtimeReport)
 Golden = Callable[[str, JsonValue], None]
 WEATHER = ToolDefinition("weather", "The weather.", '{"type":"object","properties":{"city":{"type":"string"}}}')
@@ -39,6 +40,7 @@ PLAIN: dict[str, Callable[[str], RealtimeModel]] = {
         openai_realtime.OpenAIRealtimeSettings(base_url=url), KEY
     ),
     "qwen-omni": lambda url: qwen_omni.make_model(qwen_omni.QwenOmniSettings(base_url=url), KEY),
+    "gemini-live": lambda url: gemini_live.make_model(gemini_live.GeminiLiveSettings(base_url=url), KEY),
 }
 FULL: dict[str, Callable[[str], RealtimeModel]] = {
     "openai-realtime": lambda url: openai_realtime.make_model(
@@ -60,7 +62,23 @@ FULL: dict[str, Callable[[str], RealtimeModel]] = {
     "qwen-omni": lambda url: qwen_omni.make_model(
         qwen_omni.QwenOmniSettings(base_url=url, model="qwen3.5-omni-flash-realtime", voice="Cherry"), KEY
     ),
+    "gemini-live": lambda url: gemini_live.make_model(
+        gemini_live.GeminiLiveSettings(
+            base_url=url,
+            api_version="v1alpha",
+            model="gemini-2.5-flash-native-audio",
+            voice="Kore",
+            language="de-AT",
+            max_output_tokens=500,
+            temperature=0.5,
+        ),
+        KEY,
+    ),
 }
+
+
+def voice_of(kind: str, *says: Says) -> RealtimeVoice | GeminiVoice:
+    return GeminiVoice(*says) if kind == "gemini-live" else RealtimeVoice(*says, beta=kind == "qwen-omni")
 
 
 @pytest.mark.parametrize("kind", PLAIN)
@@ -68,7 +86,7 @@ async def test_a_conversation_with_a_tool_and_an_interruption_is_told_as_the_ser
     kind: str, golden: Golden
 ) -> None:
     says = (Says("Let me see.", calls=(("call_1", "weather", '{"city":"Rome"}'),)), Says("A story.", goes_on=True))
-    server = ScriptedSocketServer(RealtimeVoice(*says, beta=kind == "qwen-omni"))
+    server = ScriptedSocketServer(voice_of(kind, *says))
     async with server.running() as base_url, Talk(PLAIN[kind](base_url)).opened() as talk:
         await talk.speak("u1")
         await talk.session.respond("a1")
@@ -90,7 +108,7 @@ async def test_a_conversation_with_a_tool_and_an_interruption_is_told_as_the_ser
 
 @pytest.mark.parametrize("kind", FULL)
 async def test_every_option_reaches_the_service(kind: str, golden: Golden) -> None:
-    server = ScriptedSocketServer(RealtimeVoice(beta=kind == "qwen-omni"))
+    server = ScriptedSocketServer(voice_of(kind))
     async with server.running() as base_url:
         model = FULL[kind](base_url)
         turns = model.capabilities.ends_turns
@@ -102,7 +120,7 @@ async def test_every_option_reaches_the_service(kind: str, golden: Golden) -> No
 
 @pytest.mark.parametrize("kind", PLAIN)
 async def test_what_was_said_before_is_restored_and_not_answered(kind: str, golden: Golden) -> None:
-    server = ScriptedSocketServer(RealtimeVoice(beta=kind == "qwen-omni"))
+    server = ScriptedSocketServer(voice_of(kind))
     async with server.running() as base_url:
         request = RealtimeRequest(instructions="Be brief.", messages=BEFORE)
         async with Talk(PLAIN[kind](base_url), request).opened():
@@ -192,7 +210,10 @@ def frames(messages: list[ReceivedMessage]) -> list[JsonValue]:
     told: list[JsonValue] = []
     for message in messages:
         value = message.json()
-        if isinstance(audio := value.get("audio"), str):
-            value["audio"] = f"{len(audio)} characters"
+        heard = value.get("realtimeInput")
+        for part in (value, heard, heard.get("audio") if isinstance(heard, dict) else None):
+            for name in ("audio", "data"):
+                if isinstance(part, dict) and isinstance(audio := part.get(name), str):
+                    part[name] = f"{len(audio)} characters"
         told.append(value)
     return told
