@@ -60,6 +60,14 @@ def test_every_module_on_disk_is_in_the_wheel(wheel_names: set[str]) -> None:
     assert {name for name in wheel_names if name.endswith(".py")} == module_files_on_disk()
 
 
+def test_the_page_and_the_picture_of_the_chart_are_in_the_wheel(wheel_names: set[str]) -> None:
+    folder = ROOT / "adapters" / "web"
+    files = {f"voicechart/adapters/web/page/{file.name}" for file in (folder / "page").iterdir()}
+    assert {name for name in wheel_names if name.startswith("voicechart/adapters/web/page/")} == files
+    assert {f"voicechart/adapters/web/page/{name}" for name in ("index.html", "main.js", "page.css")} <= files
+    assert "voicechart/adapters/web/chart.svg" in wheel_names
+
+
 def test_the_wheel_installs_voicechart_and_nothing_beside_it(wheel_names: set[str]) -> None:
     tops = {name.split("/")[0] for name in wheel_names}
     (metadata,) = (top for top in tops if top.endswith(".dist-info"))

@@ -30,7 +30,9 @@ export class ChartView {
       const word = this.words.get(region);
       if (word !== undefined && leaves[place] !== undefined) setText(word, this.picture.nameOf(leaves[place]));
     });
-    this.picture.light(leaves, current?.taken.map((taken) => taken.row) ?? []);
+    // Live, the lines that were taken last stay marked while macrosteps come that change no state.
+    const marked = trace.isLive ? trace.shown.at(-1) : current;
+    this.picture.light(leaves, marked?.taken.map((taken) => taken.row) ?? []);
     const mode = byId("chart-mode");
     mode.dataset.mode = trace.isLive ? "live" : "past";
     setText(mode, trace.isLive ? "" : current === null ? "before the first macrostep" : `after macrostep ${current.number}`);
