@@ -77,7 +77,7 @@ async def over_tls(base_url: str, folder: Path) -> AsyncGenerator[tuple[str, ssl
     relay = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=served)
     async with relay:
         relay_port = relay.sockets[0].getsockname()[1]
-        yield f"https://127.0.0.1:{relay_port}/", ssl.create_default_context(cafile=certificate)
+        yield f"https://127.0.0.1:{relay_port}", ssl.create_default_context(cafile=certificate)
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
