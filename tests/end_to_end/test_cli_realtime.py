@@ -14,6 +14,7 @@ from pydantic import JsonValue
 
 from voicechart.adapters.testing import ScriptedSocketServer
 from voicechart.adapters.testing.command import RUN
+from voicechart.adapters.testing.gemini_server import GeminiVoice
 from voicechart.adapters.testing.realtime_servers import RealtimeVoice, Says
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.anyio]
@@ -142,6 +143,44 @@ async def test_qwen_omni_is_interrupted_and_cancelled(questions: tuple[Path, Pat
         "session.finish",
     ]
     assert voice.refused == []
+
+
+@pytest.mark.parametrize("is_generated", [False, True])
+async def test_gemini_live_is_interrupted_by_an_activity_and_nothing_late_is_heard(
+    questions: tuple[Path, Path], tmp_path: Path, is_generated: bool
+) -> None:
+    """While the answer comes in, and while it is only heard: its turn ends when it would have been played."""
+    voice = GeminiVoice(
+        Says("Once there was a clock, and it went on and on.", 20_000, goes_on=not is_generated),
+        Says("One, two, three.", 1_500),
+        hears=("Tell me a long story.", "Count to three."),
+        is_pacing=is_generated,
+    )
+    server = ScriptedSocketServer(voice)
+    async with server.running() as base_url:
+        config = f'[model_settings.native]\nkind = "gemini-live"\nbase_url = "{base_url}"\n'
+        shown = await talk(
+            tmp_path, questions, f'{config}api_key_env = "NATIVE_KEY"\nsystem_prompt = "Be long."\nvoice = "Kore"\n'
+        )
+    first, second = replies_in(shown)
+    assert [first["delivery"], second["delivery"]] == ["interrupted", "delivered"]
+    assert [turn["transcript"] for turn in turns_in(shown)] == ["Tell me a long story.", "Count to three."]
+    assert parts_in(shown)["realtime"] == "Gemini gemini-3.8-live"
+
+    (peer,) = server.peers
+    sent = [message.json() for message in peer.received]
+    kinds = [kind for message in sent if (kind := kind_of(message)) != "audio"]
+    assert kinds == ["setup", "activityStart", "activityEnd", "activityStart", "activityEnd"]
+    setup = sent[0]["setup"]
+    assert isinstance(setup, dict)
+    assert setup["systemInstruction"] == {"parts": [{"text": "Be long."}]}
+    assert peer.headers["x-goog-api-key"] == KEY
+    assert voice.refused == []
+
+
+def kind_of(message: dict[str, JsonValue]) -> str:
+    ((kind, body),) = message.items()
+    return next(iter(body)) if kind == "realtimeInput" and isinstance(body, dict) else kind
 
 
 def replies_in(shown: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:
