@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
@@ -11,9 +13,13 @@ from voicechart.adapters.testing.web_site import Json, Site, eventually, site, s
 from voicechart.adapters.web.conversations import ConversationLimits
 from voicechart.adapters.web.folding import fold
 from voicechart.adapters.web.hub import HubLimits
+from voicechart.adapters.web.observing import ObserverLimits
 from voicechart.adapters.web.options import WebOptions
 from voicechart.adapters.web.window import WindowLimits
+from voicechart.engines.ports import GenerationRequest
 from voicechart.engines.public_events import Visibility
+from voicechart.engines.reports import GenerationEnded, GenerationReport, TextDelta
+from voicechart.engines.testing import Script, Step
 
 pytestmark = pytest.mark.anyio
 
@@ -231,6 +237,38 @@ async def test_only_so_many_may_watch() -> None:
         assert (await here.client.get("/api/events?follow=false")).status_code == 200
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "too_many_observers"
+
+
+async def test_an_observer_that_has_too_much_to_catch_up_with_is_told_and_comes_back_to_a_snapshot() -> None:
+    options = WebOptions(port=0, hub=HubLimits(observer=ObserverLimits(max_bytes=1_024)))
+    async with site(options=options) as here:
+        async with here.watch() as watched:
+            await until(watched, "snapshot")
+            await here.whole_chat("a message with some words in it")
+            rest = [event async for event in watched]
+        again = await here.peek(**{"Last-Event-ID": rest[-1]["id"]})
+    assert {"run.terminal", "delivery.recorded"} <= set(types_of(rest))
+    assert types_of(rest)[-1] == "resync_required"
+    assert {event["id"] for event in rest[:-1]} == {None}
+    assert types_of(again) == ["snapshot"]
+
+
+async def test_an_observer_that_reads_nothing_is_given_up_and_nobody_waits_for_it() -> None:
+    def at_length(request: GenerationRequest) -> Script[GenerationReport]:
+        return Script([Step(TextDelta("word " * 12_000)), Step(GenerationEnded())])
+
+    async with site(at_length, options=WebOptions(port=0, write_timeout_s=0.2)) as here:
+        front = here.conversations.foreground
+        assert front is not None
+        url = urlsplit(here.address)
+        with socket.socket() as stalled:
+            stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            stalled.connect((url.hostname, url.port))
+            stalled.sendall(b"GET /api/events HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            await eventually(lambda: len(front.hub.watchers) == 1)
+            for _ in range(4):
+                assert (await here.whole_chat("go on"))[-1]["type"] in ("run.terminal", "delivery.recorded")
+            await eventually(lambda: not front.hub.watchers)
 
 
 # -- cancelling ----------------------------------------------------------------------------------------------------
