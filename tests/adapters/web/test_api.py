@@ -20,6 +20,7 @@ from voicechart.engines.ports import GenerationRequest
 from voicechart.engines.public_events import Visibility
 from voicechart.engines.reports import GenerationEnded, GenerationReport, TextDelta
 from voicechart.engines.testing import Script, Step
+from voicechart.statecharts.traces import parse_trace, replay
 
 pytestmark = pytest.mark.anyio
 
@@ -365,6 +366,8 @@ async def test_the_chart_is_watched_macrostep_by_macrostep() -> None:
     first, *records = map(json.loads, exported.splitlines())
     assert first["format"] == "voicechart-trace"
     assert [record["number"] for record in records][:2] == [1, 2]
+    replayed = replay(parse_trace(exported.encode(), "exported"))
+    assert replayed.divergence is None
 
 
 async def test_no_trace_is_served_where_the_chart_is_not_shown() -> None:
