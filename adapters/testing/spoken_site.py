@@ -50,7 +50,7 @@ FORECAST = (
 )
 CHINESE = "当然。从前，海边有一座小镇，镇上住着一位修钟的老人。他的店里挂满了钟，可是没有两只走得一样。"  # noqa: RUF001 - Chinese has commas of its own
 VOICE = 1_000
-SILENCE_MS = 900
+SILENCE_MS = 700
 _HOP_SAMPLES = 1_600
 
 

@@ -19,6 +19,7 @@ from trio.testing import MockClock
 from voicechart.adapters.testing.browser import NOT_INSTALLED, CuttableWire, Visit, browser, find_browser, visiting
 from voicechart.adapters.testing.command import RunningCommand, VoicechartCommand
 from voicechart.adapters.testing.spoken_site import CHINESE, FORECAST, SpokenRehearsal, SpokenSite, spoken_site
+from voicechart.adapters.testing.web_site import site
 from voicechart.adapters.web.folding import empty_state, fold
 from voicechart.adapters.web.options import WebOptions
 
@@ -269,7 +270,7 @@ def test_captions_are_revised_and_what_was_heard_is_less_than_what_was_written(
             " if (found) revised.push([document.querySelector('#caption-text del').textContent, found.textContent]); })"
             ".observe(document.querySelector('#caption'), {subtree: true, childList: true}); })()"
         )
-        portal.call(spoken.rehearsal.speak, 1_000)
+        portal.call(spoken.rehearsal.speak, 700)
         visit.until("voicechart.state.entries.at(-1)?.text === a", FORECAST)
         visit.until("document.querySelector('.part.now') && document.querySelector('.part.ahead')")
         assert visit.js("revised.some(([was, is]) => was === 'listen' && is === 'Lisbon')")
@@ -286,7 +287,7 @@ def test_captions_are_revised_and_what_was_heard_is_less_than_what_was_written(
         assert [fate for fate, _ in parts] == ["heard", "never"]
         heard, never = (text for _, text in parts)
         assert heard + never == FORECAST
-        assert FORECAST.index("Tomorrow") <= len(heard) < FORECAST.index("Over the weekend")
+        assert FORECAST.index("Tomorrow") <= len(heard) < FORECAST.index("I have put")
         cut = visit.js("document.querySelectorAll('.assistant')[0].querySelector('.cut').textContent")
         assert "interrupted by speech" in cut
         visit.until("document.querySelector('#caption').hidden")
@@ -327,7 +328,7 @@ def test_announcements_are_shown_and_private_ones_never_reach_the_page(
 async def interrupted_conversation() -> list[Json]:
     rehearsal = SpokenRehearsal()
     async with rehearsal.running():
-        await rehearsal.speak(1_000)
+        await rehearsal.speak(700)
         await rehearsal.until_heard(1)
         await rehearsal.speak(500)
         await rehearsal.until("delivery.recorded", 2)
@@ -413,6 +414,30 @@ def test_the_trace_is_stepped_through_explained_and_exported(
         assert header["format"] == "voicechart-trace"
         assert [record["number"] for record in records] == visit.js("voicechart.trace.records.map((one) => one.number)")
         assert visit.problems == []
+
+
+def test_a_server_that_keeps_its_trace_and_a_conversation_that_ends_are_told_in_words(
+    chromium: Browser, portal: BlockingPortal
+) -> None:
+    options = WebOptions(port=0, show_chart=False)
+    with (
+        portal.wrap_async_context_manager(site(options=options)) as here,
+        visiting(chromium, here.address, path="/#aside") as visit,
+    ):
+        visit.until("document.querySelector('#status').dataset.state === 'open'")
+        visit.say("hello")
+        at_rest(visit)
+        visit.until("document.querySelector('#picture').textContent.includes('does not show how its chart moves')")
+        aside = here.conversations.find("aside")
+        assert aside is not None
+        portal.call(aside.session.close, "idle")
+        visit.until("document.querySelector('#status').textContent === 'This conversation has ended'")
+        assert "The session has ended: idle." in visit.page.inner_text("#notices")
+        assert visit.page.is_disabled("#send")
+        visit.page.select_option("#picker", "front")
+        visit.until("document.querySelector('#status').textContent === 'Connected'")
+        assert visit.page.is_enabled("#send")
+        assert [problem for problem in visit.problems if "403" not in problem and "404" not in problem] == []
 
 
 # -- the token -----------------------------------------------------------------------------------------------------

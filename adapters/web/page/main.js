@@ -20,6 +20,7 @@ const RETRY_MS = 2_000;
 let conversation = null;
 let trace = null;
 let charted = null;
+let isTraceKept = false;
 
 const announcer = new Announcer();
 const status = new StatusView();
@@ -109,6 +110,7 @@ function onEvent(state, event, { isAnother }) {
   if (isAnother) {
     // Another life of the server has another trace, and may have another chart.
     charted = null;
+    isTraceKept = false;
     drawChart();
     picker.refresh();
   }
@@ -141,15 +143,18 @@ async function findOutWhyNoTrace() {
   const path = `/api/trace?conversation_id=${encodeURIComponent(trace.conversationId)}`;
   const response = await fetch(path, { method: "GET" }).catch(() => null);
   if (response === null || response.status !== 403) return true;
+  isTraceKept = true;
   chart.tell("This server does not show how its chart moves.");
   return false;
 }
 
 async function drawChart() {
   if (charted !== null) return drawTrace();
+  if (isTraceKept) return;
   charted = conversation.conversationId;
   try {
     const [lines, picture] = await Promise.all([readChart(charted), readPicture()]);
+    if (isTraceKept) return;
     steps.lines = lines.transitions;
     chart.show(lines, picture);
     drawTrace();

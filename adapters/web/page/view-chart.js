@@ -40,6 +40,7 @@ export class ChartView {
 
   /** Why there is nothing to see. */
   tell(text) {
+    byId("regions").replaceChildren();
     byId("picture").replaceChildren(h("p", { class: "empty" }, text));
   }
 
