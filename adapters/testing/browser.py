@@ -31,7 +31,9 @@ def browser() -> Generator[Browser]:
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(
-            executable_path=find_browser(), args=["--no-sandbox"] if is_root else [], headless=True
+            executable_path=find_browser(),
+            args=["--disable-gpu", *(["--no-sandbox"] if is_root else [])],
+            headless=True,
         )
         yield running
         running.close()
