@@ -405,6 +405,11 @@ def test_the_trace_is_stepped_through_explained_and_exported(
         label.focus()
         visit.page.keyboard.press("Enter")
         visit.until("voicechart.trace.current.event === 'playback_drained'")
+        visit.page.press("#records", "Home")
+        visit.page.click("#play")
+        visit.until("voicechart.trace.isPlaying && voicechart.trace.place > 1")
+        visit.page.click("#play")
+        assert not visit.js("voicechart.trace.isPlaying || voicechart.trace.isLive")
         visit.page.click("#live")
         visit.until("document.querySelector('#live').getAttribute('aria-pressed') === 'true'")
         with visit.page.expect_download() as downloading:

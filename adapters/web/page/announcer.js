@@ -29,6 +29,10 @@ export class Announcer {
         return "The reply was interrupted.";
       case "tool.failed":
         return "A tool failed.";
+      case "session.reconnecting":
+        return "The session reconnects.";
+      case "session.closed":
+        return "The session has ended.";
       case "stream.error":
         return `Problem: ${event.payload.error.message}`;
       default:

@@ -12,10 +12,6 @@ export async function listConversations() {
   return (await get("/api/conversations")).conversations;
 }
 
-export async function readState(conversationId) {
-  return get(withConversation("/api/state", conversationId));
-}
-
 export async function readChart(conversationId) {
   return get(withConversation("/api/chart", conversationId));
 }
@@ -82,5 +78,6 @@ async function ask(path, options = {}) {
   } catch {
     // Not the server itself, but something between.
   }
-  throw new ApiError(response.status, error?.code ?? "error", error?.message ?? `the server answered ${response.status}`);
+  const message = error?.message ?? `the server answered ${response.status}`;
+  throw new ApiError(response.status, error?.code ?? "error", message);
 }

@@ -30,8 +30,11 @@ export function revision(before, after) {
   };
 }
 
+const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}";
+const PIECES = new RegExp(`[${UNSPACED}]|\\s+|[^\\s${UNSPACED}]+`, "gu");
+
 function piecesOf(text) {
-  return text.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]|\s+|[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]+/gu) ?? [];
+  return text.match(PIECES) ?? [];
 }
 
 export class CaptionView {

@@ -35,7 +35,8 @@ export class ChartView {
     this.picture.light(leaves, marked?.taken.map((taken) => taken.row) ?? []);
     const mode = byId("chart-mode");
     mode.dataset.mode = trace.isLive ? "live" : "past";
-    setText(mode, trace.isLive ? "" : current === null ? "before the first macrostep" : `after macrostep ${current.number}`);
+    const past = current === null ? "before the first macrostep" : `after macrostep ${current.number}`;
+    setText(mode, trace.isLive ? "" : past);
   }
 
   /** Why there is nothing to see. */

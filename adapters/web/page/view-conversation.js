@@ -36,7 +36,8 @@ export class ConversationView {
         view = entry.kind === "user" ? new UserView() : new ReplyView();
         this.views.set(key, view);
       }
-      if (this.list.children[place] !== view.element) this.list.insertBefore(view.element, this.list.children[place] ?? null);
+      const there = this.list.children[place] ?? null;
+      if (there !== view.element) this.list.insertBefore(view.element, there);
       view.draw(entry, state.playback);
     });
     byId("empty").hidden = state.entries.length > 0;
@@ -169,7 +170,7 @@ function endOfHeard(parts) {
 }
 
 function soundOf(sound) {
-  const says = { buffering: "about to be heard", playing: "being said", paused: "paused", drained: "said", stopped: "stopped" };
+  const says = { buffering: "about to be heard", playing: "being said", drained: "said" };
   return `${says[sound.state] ?? sound.state}${secondsOf(sound)}`;
 }
 

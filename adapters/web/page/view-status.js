@@ -49,10 +49,16 @@ export class StatusView {
   draw(state) {
     const { session, error } = state;
     const notices = [];
-    if (session.state === "reconnecting") notices.push(["", `The session reconnects: ${inWords(session.reason) || "it was lost"}.`]);
-    if (session.state === "closing") notices.push(["", "The session is closing."]);
-    if (session.state === "closed") notices.push(["", `The session has ended${session.reason ? `: ${inWords(session.reason)}` : ""}.`]);
-    if (session.degradations.length > 0) notices.push(["", `Not everything works here: ${session.degradations.map(inWords).join("; ")}.`]);
+    const because = session.reason === "" ? "" : `: ${inWords(session.reason)}`;
+    const says = {
+      reconnecting: `The session reconnects${because}.`,
+      closing: "The session is closing.",
+      closed: `The session has ended${because}.`,
+    }[session.state];
+    if (says !== undefined) notices.push(["", says]);
+    if (session.degradations.length > 0) {
+      notices.push(["", `Not everything works here: ${session.degradations.map(inWords).join("; ")}.`]);
+    }
     const problem = error === null ? null : JSON.stringify(error);
     if (problem !== null && problem !== this.dismissed) {
       const where = [error.stage, error.code].filter(Boolean).map(inWords).join(", ");
@@ -71,9 +77,11 @@ export class StatusView {
     };
     return h(
       "p",
-      { class: `notice ${kind}`, role: "status" },
+      { class: `notice ${kind}` },
       h("span", {}, text),
-      problem === null ? null : h("button", { type: "button", class: "quiet", "aria-label": "Dismiss", onclick: dismiss }, "✕"),
+      problem === null
+        ? null
+        : h("button", { type: "button", class: "quiet", "aria-label": "Dismiss", onclick: dismiss }, "✕"),
     );
   }
 

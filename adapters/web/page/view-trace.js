@@ -5,6 +5,7 @@ import { byId, h, inWords, setText } from "./dom.js";
 import { changesStates, fateOf } from "./trace.js";
 
 const ASK_AFTER_MS = 150;
+const CHOOSE = "Choose a macrostep, or click a line in the chart, to see its event, guards and actions.";
 
 export class TraceView {
   constructor() {
@@ -168,7 +169,7 @@ export class TraceView {
       this.asked += 1;
       this.details.dataset.about = "nothing";
       this.details.replaceChildren(
-        h("p", { class: "empty" }, "Choose a macrostep, or click a line in the chart, to see its event, guards and actions."),
+        h("p", { class: "empty" }, CHOOSE),
       );
       return;
     }
@@ -202,21 +203,26 @@ export class TraceView {
     const { type, at, ...fact } = record.fact;
     const taken = record.taken.map((one) => ({ ...this.lines[one.row], ...one }));
     const tried = explanation?.tried ?? [];
-    const followed = explanation === null ? taken : taken.filter((one) => !tried.some((line) => line.row === one.row));
+    const followed = taken.filter((one) => !tried.some((line) => line.row === one.row));
+    const facts = Object.entries({ fact: type, ...fact }).flatMap(([name, value]) => pair(name, value));
+    const changed = JSON.stringify(record.delta, null, 1);
     this.details.replaceChildren(
       ...[
         h("h3", {}, `${record.number} · ${inWords(record.event)}`),
         explanation === null ? null : h("p", { class: "sentence" }, explanation.sentence),
-        section("Event", h("dl", {}, ...pair("fact", type), ...Object.entries(fact).flatMap(([name, value]) => pair(name, value)))),
+        section("Event", h("dl", {}, ...facts)),
         tried.length === 0 ? null : section("Lines that were tried", ...tried.map((line) => this.#tried(line))),
         explanation?.judgement ? section("The interruption policy", h("p", {}, explanation.judgement)) : null,
         followed.length === 0
           ? null
-          : section(explanation === null ? "Lines that were taken" : "And then, by what was decided", ...followed.map((line) => this.#declared(line))),
+          : section(
+              explanation === null ? "Lines that were taken" : "And then, by what was decided",
+              ...followed.map((line) => this.#declared(line)),
+            ),
         record.actions.length === 0
           ? section("Actions", h("p", {}, "none"))
           : section("Actions", h("ol", { class: "actions" }, ...record.actions.map(actionOf))),
-        h("details", {}, h("summary", {}, "What changed in the context"), h("pre", {}, JSON.stringify(record.delta, null, 1))),
+        h("details", {}, h("summary", {}, "What changed in the context"), h("pre", {}, changed)),
       ].filter((part) => part !== null),
     );
     this.details.scrollTop = 0;
@@ -233,9 +239,7 @@ export class TraceView {
           { class: guard.held ? "guard held" : "guard failed" },
           h("span", { class: "mark" }, guard.held ? "✓ " : "✗ "),
           `${guard.wanted ? "" : "not "}${guard.name}: ${guard.answer ? "yes" : "no"}`,
-          ...(guard.looked_at.length === 0
-            ? []
-            : [h("div", { class: "looked" }, guard.looked_at.map(([name, value]) => `${name} = ${value}`).join(", "))]),
+          guard.looked_at.length === 0 ? null : h("div", { class: "looked" }, seenBy(guard)),
         ),
       ),
       line.guards.length === 0 ? h("p", {}, "without a guard") : null,
@@ -256,9 +260,14 @@ export class TraceView {
   }
 
   #path(region, from, to) {
-    const way = to === null ? `stays in ${this.nameOf(from)}` : `${this.nameOf(from)} → ${this.nameOf(to)}`;
-    return region === from ? `${this.nameOf(region)}: ${to === null ? "stays" : `→ ${this.nameOf(to)}`}` : `${this.nameOf(region)}: ${way}`;
+    const start = region === from ? "" : this.nameOf(from);
+    const way = to === null ? `stays${start && ` in ${start}`}` : `${start} → ${this.nameOf(to)}`.trim();
+    return `${this.nameOf(region)}: ${way}`;
   }
+}
+
+function seenBy(guard) {
+  return guard.looked_at.map(([name, value]) => `${name} = ${value}`).join(", ");
 }
 
 function section(title, ...children) {
@@ -273,7 +282,8 @@ function pair(name, value) {
 function actionOf(action) {
   const { type, stamp, ...rest } = action;
   const name = type === "Publish" ? `Publish ${action.payload.type}` : type;
-  return h("li", {}, h("details", {}, h("summary", {}, name), h("pre", {}, JSON.stringify({ ...rest, stamp }, null, 1))));
+  const values = JSON.stringify({ ...rest, stamp }, null, 1);
+  return h("li", {}, h("details", {}, h("summary", {}, name), h("pre", {}, values)));
 }
 
 function scrollInto(list, row) {
