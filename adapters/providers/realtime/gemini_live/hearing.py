@@ -44,6 +44,11 @@ class Hearing:
         self.finished: list[str] = []
         """Utterances with audio that no answer was asked for."""
 
+    @property
+    def is_waiting(self) -> bool:
+        """An answer is one to speech: to what was finished, or to what is being said while nobody waits any longer."""
+        return bool(self.finished) or self.is_active
+
     def begin(self, utterance_id: str) -> None:
         self.utterance_id = utterance_id
         self._audio.begin()
@@ -63,7 +68,7 @@ class Hearing:
             yield TranscriptionEnded(
                 utterance_id, HEARING.error("nothing_heard", "nothing was written of this utterance")
             )
-        else:
+        elif utterance_id in self._sent or any(held == utterance_id for held, _ in self._held):
             self.finished.append(utterance_id)
 
     def discard(self, utterance_id: str) -> Iterator[Told]:
@@ -133,11 +138,14 @@ class Words:
 
     def __init__(self) -> None:
         self._current: _Utterance | None = None
+        self._ended: str | None = None
+        """The one before: the rest of it may stand in another activity."""
 
     def follow(self, utterance_id: str) -> Iterator[Told]:
         """Its audio is about to be sent."""
-        yield from self.end()
-        self._current = _Utterance(utterance_id)
+        if self._current is None or self._current.utterance_id != utterance_id:
+            yield from self.end()
+            self._current = None if utterance_id == self._ended else _Utterance(utterance_id)
 
     def forget(self, utterance_id: str) -> None:
         """Its words are not wanted."""
@@ -165,6 +173,7 @@ class Words:
         current, self._current = self._current, None
         if current is None:
             return
+        self._ended = current.utterance_id
         if text := current.text.strip() or current.shown:
             yield Transcribed(current.utterance_id, current.revision + 1, text, is_final=True)
         yield TranscriptionEnded(current.utterance_id)

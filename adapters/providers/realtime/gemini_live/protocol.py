@@ -93,7 +93,7 @@ class GeminiProtocol:
         turns, hearing = self.turns, self.hearing
         if turns.is_answering:
             return
-        is_new = bool(self._texts or hearing.finished)
+        is_new = bool(self._texts) or hearing.is_waiting
         outputs = turns.wanted_outputs(self._outputs)
         self._outputs.clear()
         if outputs:
@@ -104,13 +104,13 @@ class GeminiProtocol:
                 self.is_asked = True
                 return
         turns.drop()
-        if hearing.finished:
+        if hearing.is_waiting:
             yield from hearing.release()
-        if not turns.may_follow(spoken=bool(hearing.finished)):
+        if not turns.may_follow(spoken=hearing.is_waiting):
             return
         texts = [user_turn(text) for text in self._texts]
         self._texts.clear()
-        if hearing.finished:
+        if hearing.is_waiting:
             if texts:
                 yield Sending(content(texts, complete=False))
             yield from hearing.end()

@@ -30,6 +30,8 @@ class Turn:
 
     answer_id: str | None
     """Who is told of it; None: nobody, what comes of it is dropped."""
+    asked_at: float
+    """When the model was last given a reason to speak."""
     is_over: bool = False
     """The terminal of that answer was told."""
     began: bool = False

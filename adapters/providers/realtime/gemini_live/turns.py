@@ -1,21 +1,14 @@
-"""The turns of the model that are under way, and what the server's messages say of them. No I/O.
-
-The service names nothing. It speaks one turn after another, so that everything it says is of the first one that can
-still speak. One that nobody wants any more stays until its end, and what comes of it is dropped.
-"""
+"""What the server's messages say of the turns that are under way. No I/O."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from .....audio.formats import AudioFormat
-from .....engines.realtime import ToolOutput
 from .....engines.realtime.reports import (
     AnswerAudio,
     AnswerProgressed,
-    AnswerStopped,
     AnswerText,
     AnswerUsage,
     ProviderInterruption,
@@ -26,6 +19,7 @@ from ...generation import CONTENT_FILTERED, MALFORMED_CALL, UNKNOWN_FINISH
 from ...realtime_protocol import STAGE, Told
 from ...realtime_protocol.received_audio import ReceivedAudio
 from .calls import read_calls, refuse
+from .open_turns import OpenTurns
 from .turn import UNNAMED, Turn
 from .wire import Blob, FunctionCall, ServerContent, Transcription, Usage
 
@@ -33,109 +27,29 @@ WRITTEN_WITHIN_S = 0.5
 """How long text may come behind the end of the audio: its order is free."""
 BELIEVED_AFTER_S = 0.5
 """How long something may still come of a turn that is said to be complete without anything."""
-SETTLES_WITHIN_S = 1.0
-"""How long after an interruption something may still come of a turn of which nothing has come."""
+
 
 _RATE = re.compile(r"rate=(\d{1,6})")
 _NORMAL_REASONS = (None, "TURN_COMPLETE_REASON_UNSPECIFIED", "NEED_MORE_INPUT")
 _REFUSING = re.compile("PROHIBITED|BLOCKLIST|SAFETY|UNSAFE|REJECTED|CELEBRITY|PROMINENT|CHILD|MINORS|IDENTIFIABLE|NCII")
 
 
-class Turns:
-    """Of one session. `clock`: seconds, for what is due."""
+class Turns(OpenTurns):
+    """Of one session."""
 
     def __init__(self, format: AudioFormat, clock: Callable[[], float]) -> None:
+        super().__init__(clock)
         self._format = format
-        self._clock = clock
-        self._open: deque[Turn] = deque()
         self._received = ReceivedAudio(format)
         self._items = 0
         self.ended = 0
         """Turns that have come to their end."""
 
-    # -- from this side --------------------------------------------------------------------------------------------
-
-    def begin(self, answer_id: str | None) -> None:
-        """Something was sent that makes the model speak. None: what it says is not wanted."""
-        self._open.append(Turn(answer_id, is_over=answer_id is None))
-
-    def cancel(self, answer_id: str) -> Iterator[Told]:
-        """Nothing can be said to the service: what still comes of it is dropped here."""
-        for turn in self._open:
-            if turn.answer_id == answer_id and turn.is_listened_to:
-                turn.drop()
-                yield AnswerStopped(answer_id)
-
-    def interrupt(self) -> None:
-        """Something was sent that interrupts whatever the model is saying, and discards the calls it waits for."""
-        now = self._clock()
-        for turn in self._open:
-            if turn.interrupted_at is None:
-                turn.interrupted_at = now
-
-    def drop(self) -> None:
-        """The user has gone on to something else: nothing that is under way is wanted."""
-        for turn in self._open:
-            turn.drop()
-
-    @property
-    def is_answering(self) -> bool:
-        """Somebody listens to what the model is saying."""
-        return any(turn.is_listened_to for turn in self._open)
-
-    @property
-    def is_wanted(self) -> bool:
-        """What the model said may still be playing, or its calls be under way."""
-        return any(turn.is_wanted for turn in self._open)
-
-    def wanted_outputs(self, outputs: Iterable[ToolOutput]) -> list[ToolOutput]:
-        """Those that the model still waits for."""
-        turn = self._awaiting()
-        return [] if turn is None else [output for output in outputs if output.call_id in turn.open_calls]
-
-    def give(self, outputs: Iterable[ToolOutput], answer_id: str | None) -> Iterator[Told]:
-        """They were sent, and make the model go on: that is the answer, if anybody wants it."""
-        turn = self._awaiting()
-        if turn is None:
-            return
-        for output in outputs:
-            turn.open_calls.pop(output.call_id, None)
-        if answer_id is None:
-            turn.drop()
-        yield from turn.go_on(answer_id)
-
-    def _awaiting(self) -> Turn | None:
-        """The turn whose calls are waited for; an interruption has discarded them."""
-        front = self._open[0] if self._open else None
-        return front if front is not None and front.awaits_tools and front.interrupted_at is None else None
-
-    def may_follow(self, *, spoken: bool) -> bool:
-        """Another turn can be begun so that it can be told from those under way.
-
-        `spoken`: they were interrupted before, by the beginning of an activity. A message in writing interrupts them
-        itself, and then they must have begun.
-        """
-        return all(self._is_told_apart(turn, spoken) for turn in self._open)
-
-    def _is_told_apart(self, turn: Turn, spoken: bool) -> bool:
-        if turn.is_listened_to:
-            return False
-        if not spoken:
-            return turn.began or turn.is_mute
-        settled = turn.interrupted_at is not None and self._clock() >= turn.interrupted_at + SETTLES_WITHIN_S
-        if settled and not turn.began:
-            turn.is_lost = True
-        return settled and turn.is_mute
-
-    def settles_at(self, after: float) -> float | None:
-        """When `may_follow` can change after that although nothing comes."""
-        times = [turn.interrupted_at + SETTLES_WITHIN_S for turn in self._open if turn.interrupted_at is not None]
-        return min((at for at in times if at > after), default=None)
-
     # -- what the model says ---------------------------------------------------------------------------------------
 
     def _speaking(self) -> Iterator[Told]:
         """What cannot speak any more and has another one behind it has ended without saying so."""
+        self._lose()
         while len(self._open) > 1 and self._open[0].is_mute:
             yield from self._finish()
 
@@ -214,24 +128,29 @@ class Turns:
         """Complete ones. Calls that nobody wants are answered at once: the model waits for them."""
         yield from self._speaking()
         front = self._open[0] if self._open else None
+        if front is not None:
+            front.comes()
         if front is None or not (front.is_listened_to or (front.is_wanted and front.awaits_tools)):
-            if front is not None:
-                front.comes()
             if front is None or front.interrupted_at is None:
-                yield from refuse(calls)
+                yield from self._refuse(front, calls)
             return
-        front.comes()
         complaint, told = read_calls(calls)
         if complaint is not None:
             yield from front.fail(*complaint)
             front.drop()
-            yield from refuse(calls)
+            yield from self._refuse(front, calls)
             return
         front.open_calls.update((call.call_id, call.name) for call in told)
         for call in told:
             yield from front.tell(call)
         front.awaits_tools = front.awaits_tools or bool(told)
         yield from front.end(awaits_tools=True) if told else ()
+
+    def _refuse(self, turn: Turn | None, calls: list[FunctionCall]) -> Iterator[Told]:
+        """The model goes on then, and nothing has come of that yet."""
+        if turn is not None:
+            turn.began, turn.asked_at = False, self._clock()
+        yield from refuse(calls)
 
     def withdraw(self, ids: Iterable[str]) -> Iterator[Told]:
         """The user interrupted: the outcomes of these are not wanted."""

@@ -12,12 +12,9 @@ import pytest
 from pydantic import JsonValue
 
 from voicechart.adapters.providers.realtime.gemini_live.hearing import PATIENCE_MS
+from voicechart.adapters.providers.realtime.gemini_live.open_turns import SETTLES_WITHIN_S, SILENT_AFTER_S
 from voicechart.adapters.providers.realtime.gemini_live.protocol import GeminiProtocol
-from voicechart.adapters.providers.realtime.gemini_live.turns import (
-    BELIEVED_AFTER_S,
-    SETTLES_WITHIN_S,
-    WRITTEN_WITHIN_S,
-)
+from voicechart.adapters.providers.realtime.gemini_live.turns import BELIEVED_AFTER_S, WRITTEN_WITHIN_S
 from voicechart.adapters.providers.realtime_protocol import Sending, Told
 from voicechart.audio.formats import SPEECH_FORMAT, AudioFormat, AudioFrame
 from voicechart.engines.ports import Message
@@ -539,6 +536,33 @@ def test_something_written_interrupts_an_answer_that_has_begun_and_waits_for_one
     talk.says(turnComplete=True)
     assert (talk.heard_ms("a1"), talk.heard_ms("a2")) == (0, 40)
     assert talk.of(AnswerEnded, AnswerStopped) == [AnswerStopped("a1"), AnswerEnded("a2")]
+
+
+def test_something_written_does_not_wait_for_ever_for_an_answer_that_does_not_begin() -> None:
+    talk = Talk()
+    talk.speaks("u1")
+    talk.asks("a1")
+    talk.cancels("a1")
+    talk.protocol.submit_text("Stop.")
+    assert not talk.asks("a2")
+    assert talk.protocol.turns.settles_at(talk.now) == talk.now + SILENT_AFTER_S
+    talk.waits(SILENT_AFTER_S)
+    assert talk.asks("a2")
+
+
+def test_an_answer_that_is_asked_for_while_the_user_speaks_ends_what_was_said_until_then() -> None:
+    talk = Talk()
+    talk.begins("u1")
+    talk.writes(200)
+    assert talk.asks("a1")
+    talk.writes(200)
+    assert talk.kinds == ["activityStart", "activityEnd"]
+    talk.audio()
+    talk.says(turnComplete=True)
+    assert talk.kinds == ["activityStart", "activityEnd", "activityStart"]
+    talk.commits("u1")
+    assert talk.asks("a2")
+    assert talk.of(TranscriptionEnded) == [TranscriptionEnded("u1")]
 
 
 def test_an_interrupted_turn_whose_end_is_missing_ends_with_the_sound_of_the_next() -> None:
