@@ -38,11 +38,12 @@ demo-llm: $(VENV)/.demo-requirements $(VENV)/.local-llm $(VENV)/.wheel ## The sa
 
 .PHONY: test
 test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to pytest)
-	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not real_time" $(ARGS) || [ $$? = 5 ] # 5: none of ARGS
+	$(BIN)/pytest -m real_time $(ARGS) || [ $$? = 5 ]
 
 .PHONY: quick
 quick: lint ## Style, arrows and the tests that are not marked slow
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow" --hypothesis-profile=quick $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not real_time" --hypothesis-profile=quick $(ARGS)
 
 .PHONY: oracles
 oracles: $(ORACLES)/.wheel ## Our wire against the vendors' own libraries, in an environment of their own

@@ -27,6 +27,19 @@ if settings.get_current_profile_name() == "default":
     settings.load_profile("house")
 
 
+IN_REAL_TIME = ("end_to_end/", "faults/test_killed_process.py")
+"""Programs that run, speak and listen as fast as the clock goes: nothing may take the processor from them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test` runs alone."""
+    here = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
+        if place.startswith(IN_REAL_TIME) or "real-time" in item.name:
+            item.add_marker(pytest.mark.real_time)
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """Run every `@pytest.mark.anyio` test on asyncio, which is what production runs on.
