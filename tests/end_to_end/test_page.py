@@ -439,6 +439,7 @@ def test_a_server_that_keeps_its_trace_and_a_conversation_that_ends_are_told_in_
         visit.until("document.querySelector('#status').textContent === 'This conversation has ended'")
         assert "The session has ended: idle." in visit.page.inner_text("#notices")
         assert visit.page.is_disabled("#send")
+        visit.until("document.querySelector('#picker').selectedOptions[0].textContent === 'aside (in writing, ended)'")
         visit.page.select_option("#picker", "front")
         visit.until("document.querySelector('#status').textContent === 'Connected'")
         assert visit.page.is_enabled("#send")

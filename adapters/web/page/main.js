@@ -133,8 +133,10 @@ async function findOutWhy(conversationId) {
   if (conversationId !== conversation.conversationId) return false;
   await picker.refresh();
   trace.stop();
-  if (conversation.isKnown) status.ended();
-  else status.draft();
+  if (conversation.isKnown) {
+    status.ended();
+    picker.noteEnd(conversationId);
+  } else status.draft();
   return false;
 }
 

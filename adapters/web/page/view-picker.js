@@ -12,6 +12,7 @@ export class Picker {
     this.onChoose = onChoose;
     this.chosen = null;
     this.served = [];
+    this.ended = new Set();
     this.select = byId("picker");
     this.select.addEventListener("change", () => this.choose(this.select.value));
     this.select.addEventListener("focus", () => this.refresh());
@@ -41,6 +42,12 @@ export class Picker {
     this.onChoose(conversationId);
   }
 
+  /** It was served, and is no more. */
+  noteEnd(conversationId) {
+    this.ended.add(conversationId);
+    this.#show(this.served);
+  }
+
   isServed(conversationId) {
     return this.served.some((line) => line.conversation_id === conversationId);
   }
@@ -60,9 +67,9 @@ export class Picker {
 
   #show(served) {
     this.served = served;
-    const lines = this.isServed(this.chosen) || this.chosen === null
-      ? served
-      : [...served, { conversation_id: this.chosen, kind: "text", session: "new" }];
+    const session = this.ended.has(this.chosen) ? "closed" : "new";
+    const isListed = this.isServed(this.chosen) || this.chosen === null;
+    const lines = isListed ? served : [...served, { conversation_id: this.chosen, kind: "text", session }];
     const shape = JSON.stringify([lines.map((line) => [line.conversation_id, line.kind, line.session]), this.chosen]);
     if (shape === this.shape) return;
     this.shape = shape;
