@@ -7,6 +7,7 @@ chart's decision, and the error says whether it can help. The key and what is se
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from .refusals import Stage, http_refusal, provider_code
 
 SHOWN_ERROR_BYTES = 16 * 1_024
 CHECK_S = 10.0
+# Its debug records hold the headers of responses, in which a server may repeat the key.
+logging.getLogger("httpcore").setLevel(logging.INFO)
 KEPT = httpx.Limits(max_keepalive_connections=4, keepalive_expiry=30.0)
 """Connections that wait for the next turn, which comes some seconds later."""
 

@@ -26,7 +26,9 @@ NO_CODE = "no code given"
 NEVER_WORKS_AGAIN = frozenset({"insufficient_quota", "billing_hard_limit_reached", "account_deactivated"})
 """Codes that come with 429 but are no matter of waiting."""
 
-_CODE = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_WORD = r"(?:[A-Za-z]{1,40}[0-9]{0,4}|[0-9]{1,6})"
+_CODE = re.compile(rf"(?=.{{1,64}}$){_WORD}?(?:[_.\-]{_WORD}?)*")
+"""Words and small numbers. What digits are mixed into is no name of anything, but may be an echo of the key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,13 +80,13 @@ class VoicechartCommand:
             timeout=timeout_s,
         )
 
-    def start(self, *arguments: str | Path) -> RunningCommand:
-        """Start it and return."""
+    def start(self, *arguments: str | Path, before: str = "") -> RunningCommand:
+        """Start it and return. `before`: Python that its process runs first."""
         name = f"{len(self.started)}-{arguments[0]}"
         errors, output = self.folder / f"{name}.err", self.folder / f"{name}.out"
         with errors.open("w") as error_file, output.open("w") as output_file:
             process = subprocess.Popen(
-                _command("", arguments),
+                _command(before, arguments),
                 cwd=self.folder,
                 env=self._environment(),
                 stdin=subprocess.DEVNULL,

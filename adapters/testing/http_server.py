@@ -86,9 +86,9 @@ class ScriptedHttpServer:
     """`async with ScriptedHttpServer({"/messages": (exchange, …)}).running() as base_url`.
 
     The nth request whose path ends with a route plays that route's nth exchange; a route that has none left, and a path
-    without a route, answer 500. `GET …/models` is answered with `models_status`. `keeps_alive`: a connection serves one
-    request after another. `requests` holds what came; `connections` counts connections, `open_connections`
-    those that are open, and `hung_up` the answers that the client cut.
+    without a route, answer 500; `GET …/models` without a route is answered with `models_status`. `keeps_alive`: a
+    connection serves one request after another. `requests` holds what came; `connections` counts connections,
+    `open_connections` those that are open, and `hung_up` the answers that the client cut.
     """
 
     def __init__(
@@ -185,11 +185,11 @@ class ScriptedHttpServer:
 
     def _exchange(self, request: ReceivedRequest) -> HttpExchange:
         path = request.path.partition("?")[0]
-        if request.method == "GET" and path.endswith("/models"):
-            return HttpExchange((b'{"object": "list", "data": []}',), self._models_status, {})
         for route, exchanges in self._routes.items():
             if path.endswith(route) and exchanges:
                 return exchanges.pop(0)
+        if request.method == "GET" and path.endswith("/models"):
+            return HttpExchange((b'{"object": "list", "data": []}',), self._models_status, {})
         return HttpExchange((b'{"error": {"code": "script_exhausted"}}',), 500, {})
 
     async def _answer(self, connection: h11.Connection, stream: SocketStream, exchange: HttpExchange) -> None:

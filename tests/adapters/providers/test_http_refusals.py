@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from voicechart.adapters.providers.generation import GENERATION
-from voicechart.adapters.providers.refusals import MAX_RETRY_AFTER_MS, http_refusal, provider_code
+from voicechart.adapters.providers.refusals import MAX_RETRY_AFTER_MS, NO_CODE, http_refusal, provider_code
 from voicechart.statecharts.errors import ErrorScope
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
@@ -72,6 +72,16 @@ def test_the_providers_code_is_shown_and_its_words_are_not() -> None:
 
 def test_a_code_that_is_no_identifier_is_not_shown() -> None:
     assert "sk-123" not in provider_code(b'{"error": {"code": "key sk-123 is wrong", "type": null}}')
+
+
+@pytest.mark.parametrize("key", ["sk-planted-0123456789", "sk-proj-aB3dE5fG7", "4f9d1c27aa", "AIzaSyD8x7Qw"])
+def test_a_code_that_may_be_an_echo_of_the_key_is_not_shown(key: str) -> None:
+    assert provider_code(f'{{"error": {{"code": "{key}", "type": "{key}"}}}}'.encode()) == NO_CODE
+
+
+@pytest.mark.parametrize("code", ["insufficient_quota", "NET-0001", "Throttling.RateQuota", "E1001", "4008"])
+def test_codes_as_vendors_have_them_are_shown(code: str) -> None:
+    assert provider_code(f'{{"error": {{"code": "{code}"}}}}'.encode()) == code
 
 
 @given(st.integers(300, 599), st.none() | st.text(max_size=30), st.binary(max_size=60))
