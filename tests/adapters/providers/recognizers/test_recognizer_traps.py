@@ -1,5 +1,5 @@
-"""Known traps of the recognition services, each with the outcome that is right. The numbers are those of the list that
-this project was built from.
+"""Known traps of the recognition services, each with the outcome that is right. The numbers are those of the list in
+`tests/conformance/test_trap_index.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Traps that adapters of models are known to fall into; the number is the one of the list of known traps.
+"""Traps that adapters of models are known to fall into; the number is that of the list in `test_trap_index.py`.
 
 Each is a fixture of `tests/conformance/fixtures`, which the oracles hold against the vendors' types; here stands, in a
 sentence, what must come of it.
