@@ -157,9 +157,13 @@ def shown(report: RealtimeReport | PortError) -> dict[str, JsonValue]:
     if isinstance(report, AnswerUsage):
         return kind | {"input_tokens": report.usage.input_tokens, "output_tokens": report.usage.output_tokens}
     error = getattr(report, "error", None)
-    fields = {name: getattr(report, name) for name in report.__slots__ if name != "error"}
-    fields = {name: [*value] if isinstance(value, tuple) else value for name, value in fields.items()}
+    fields = {name: listed(getattr(report, name)) for name in report.__slots__ if name != "error"}
     return kind | fields | (of_error(error) if isinstance(error, ScopedError) else {})
+
+
+def listed(value: JsonValue | tuple[str, ...]) -> JsonValue:
+    """JSON knows no tuples."""
+    return [*value] if isinstance(value, tuple) else value
 
 
 def of_error(error: ScopedError) -> dict[str, JsonValue]:
