@@ -113,6 +113,10 @@ class Listening:
             lost_samples = (self._now - self._heard_at) * SPEECH_FORMAT.sample_rate_hz // 1_000_000_000
             self._report_loss(int(SPEECH_FORMAT.duration_ms(lost_samples)))
             self._resumes_at = self._next_sample + lost_samples
+        if self._detector.speaking and not self._hearings:
+            # Its turn was lost with the session before. What the user goes on to say is another one, with an onset.
+            self._detector.gap()
+            self._going_on.forget()
 
     def _capture(self, frame: AudioFrame) -> None:
         if self._next_capture is not None and frame.start_sample != self._next_capture:

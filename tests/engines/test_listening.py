@@ -531,6 +531,24 @@ async def test_a_microphone_that_is_gone_is_a_lost_session_and_the_next_one_is_l
     assert rehearsal.left_behind == ()
 
 
+async def test_speech_that_nobody_hears_any_more_is_a_new_utterance_in_the_next_session() -> None:
+    """The user speaks on over the loss, so that voice activity alone would tell no onset."""
+    dies: Script[RecognitionReport] = Script(
+        [Step(RecognitionErrored(scripted_error("stt_died", "recognition")), written_samples=3_200)]
+    )
+    rehearsal = listening(dies, dies, Script(hears("what time is it")))
+    async with rehearsal.running():
+        await microphone_of(rehearsal).listen(600, VOICE)
+        await rehearsal.until("turn.discarded")
+        device = rehearsal.engine.ports.device
+        assert isinstance(device, ScriptedDevice)
+        device.speaker.lose(scripted_error("speaker_lost", "playback", retryable=True))
+        await rehearsal.until("session.ready", 2)
+        await speak(rehearsal, before_ms=0)
+        await rehearsal.until("turn.committed")
+    assert [event.as_json()["payload"]["text"] for event in rehearsal.of("turn.committed")] == ["what time is it"]
+
+
 async def test_with_push_to_talk_voice_activity_commits_nothing() -> None:
     policies = replace(HANDS_FREE, turn=TurnPolicy(authority=TurnAuthority.MANUAL))
     rehearsal = listening(Script(hears("hello")), policies=policies)
