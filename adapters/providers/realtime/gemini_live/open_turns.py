@@ -16,8 +16,8 @@ from .turn import Turn
 
 SETTLES_WITHIN_S = 1.0
 """How long after an interruption something may still come of a turn of which nothing has come."""
-SILENT_AFTER_S = 5.0
-"""A turn of which nothing has come for so long is not waited for by what is written, which interrupts it."""
+SILENT_AFTER_S = 3.0
+"""For so long what is written waits for the beginning of a turn, to be told from it; then it interrupts it first."""
 
 
 class OpenTurns:
@@ -96,7 +96,15 @@ class OpenTurns:
             return False
         if spoken:
             return turn.is_mute and self._is_past(turn.interrupted_at, SETTLES_WITHIN_S)
-        return turn.began or turn.is_mute or self._is_past(turn.asked_at, SILENT_AFTER_S)
+        return turn.began or turn.is_mute
+
+    @property
+    def is_silent(self) -> bool:
+        """Something is waited for of which nothing comes, and that was not interrupted."""
+        return any(
+            not turn.began and turn.interrupted_at is None and self._is_past(turn.asked_at, SILENT_AFTER_S)
+            for turn in self._open
+        )
 
     def _lose(self) -> None:
         """Nothing will come any more of what was interrupted before anything had come."""

@@ -106,10 +106,15 @@ class GeminiProtocol:
         turns.drop()
         if hearing.is_waiting:
             yield from hearing.release()
-        if not turns.may_follow(spoken=hearing.is_waiting):
+        may_follow = turns.may_follow(spoken=hearing.is_waiting)
+        if not (may_follow or turns.is_silent):
             return
         texts = [user_turn(text) for text in self._texts]
         self._texts.clear()
+        if not may_follow:
+            yield Sending(content(texts, complete=False))
+            turns.interrupt()
+            return
         if hearing.is_waiting:
             if texts:
                 yield Sending(content(texts, complete=False))

@@ -547,7 +547,14 @@ def test_something_written_does_not_wait_for_ever_for_an_answer_that_does_not_be
     assert not talk.asks("a2")
     assert talk.protocol.turns.settles_at(talk.now) == talk.now + SILENT_AFTER_S
     talk.waits(SILENT_AFTER_S)
+    assert not talk.asks("a2")
+    talk.waits(SETTLES_WITHIN_S)
     assert talk.asks("a2")
+    written: Json = {"turns": [{"role": "user", "parts": [{"text": "Stop."}]}], "turnComplete": False}
+    assert talk.sent[-2:] == [{"clientContent": written}, {"clientContent": {"turnComplete": True}}]
+    talk.audio(40)
+    talk.says(turnComplete=True)
+    assert (talk.heard_ms("a1"), talk.heard_ms("a2")) == (0, 40)
 
 
 def test_an_answer_that_is_asked_for_while_the_user_speaks_ends_what_was_said_until_then() -> None:
