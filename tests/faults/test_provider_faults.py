@@ -507,7 +507,7 @@ def judge(world: World, rehearsal: Held) -> None:
     assert KEY not in json.dumps([event.as_json() for event in rehearsal.events])
     check_the_record(rehearsal)
     check_what_the_model_was_shown(world)
-    check_that_everything_was_told(rehearsal, bool(codes))
+    check_that_everything_was_told(rehearsal, bool(codes or rehearsal.of("session.reconnecting")))
 
 
 def check_that_everything_was_told(rehearsal: Held, has_errors: bool) -> None:
