@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,19 @@ PROVIDER = Provider(
     describe=lambda settings: "a made-up model",
 )
 """
+TOOLS = '''
+from pydantic import BaseModel
+from voicechart.engines import tool
+
+class Lamp(BaseModel):
+    number: int
+
+async def switch(lamp: Lamp) -> str:
+    """Switch a lamp."""
+    return "on"
+
+TOOLS = [tool(switch)]
+'''
 AUDIO = '[audio]\nendpoint = "unix:/run/voicechart/audio.sock"\n'
 RECORDS = (
     '[model_settings.native]\nkind = "made-up"\nsystem_prompt = "Be brief."\n[voice_settings.loud]\nkind = "espeak"\n'
@@ -65,6 +79,15 @@ def test_the_named_model_holds_the_conversation() -> None:
     assert composition.parts.names == {"realtime": "a made-up model"}
     with pytest.raises(TypeError):
         _ = composition.ports
+
+
+def test_it_is_offered_the_tools_of_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lamps_for_a_native.py").write_text(TOOLS)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    composition = compose(parsed(tables='[tools]\nmodules = ["lamps_for_a_native:TOOLS"]\n'), {})
+    assert isinstance(composition.engine, RealtimeEngine)
+    assert [tool.name for tool in composition.engine.ports.tools] == ["switch"]
+    assert composition.tools.names == "switch"
 
 
 def test_a_voice_beside_it_says_what_must_be_said_word_by_word() -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from voicechart.adapters.demo import Cast, NativeCast, Outcome, Plan, RehearsalFailed, Summary, rehearse, summarize
 from voicechart.adapters.history import HistoryStore
 from voicechart.audio.formats import SPEECH_FORMAT, AudioFrame
 from voicechart.audio.wav_reader import read_wav
+from voicechart.engines import Tool
+from voicechart.engines.reports import GenerationEnded, GenerationReport, ToolCallProposed
 from voicechart.engines.testing import (
     Script,
     ScriptedRealtimeModel,
@@ -18,6 +22,7 @@ from voicechart.engines.testing import (
     ScriptedResponder,
     ScriptedSynthesizer,
     SpeechScript,
+    Step,
     answers,
     hears,
     says,
@@ -147,6 +152,31 @@ async def test_what_the_turns_cost_is_told_at_the_end(tmp_path: Path) -> None:
         found
     )
     assert found["first_text_ms"].p50_ms <= found["first_pcm_ms"].p50_ms <= found["first_rendered_ms"].p50_ms
+
+
+class Lamp(BaseModel):
+    number: int
+
+
+async def test_the_model_may_call_what_is_offered_and_answers_with_its_result(tmp_path: Path) -> None:
+    switched: list[int] = []
+
+    async def switch(lamp: Lamp) -> str:
+        switched.append(lamp.number)
+        return "on"
+
+    call: Script[GenerationReport] = Script(
+        [Step(ToolCallProposed("c1", "switch", '{"number": 3}')), Step(GenerationEnded(awaits_tools=True))]
+    )
+    with_a_tool = replace(
+        cast(ANSWER),
+        responder=ScriptedResponder(call, Script(says(ANSWER))),
+        tools=(Tool("switch", "Switch a lamp.", Lamp, switch),),
+    )
+    summary = judged(await rehearse(Plan((tone(),), tmp_path, deadline_s=30), with_a_tool))
+    assert summary.problems == ()
+    assert [reply.delivered for reply in summary.replies] == [ANSWER]
+    assert switched == [3]
 
 
 async def test_a_native_model_is_interrupted_like_any_other_and_cut_to_what_was_heard(tmp_path: Path) -> None:

@@ -62,6 +62,12 @@ async def failure_of(tool: Tool, arguments: str = "{}") -> ToolError:
     return raised.value
 
 
+async def test_what_is_raised_beside_the_servers_comes_out_as_it_is() -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with serving([kitchen()]):
+            raise ZeroDivisionError
+
+
 async def test_a_tool_of_a_real_server_over_stdio_has_its_name_schema_and_result(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with tools_of(kitchen(str(log))) as tools:
