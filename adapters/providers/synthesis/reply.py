@@ -131,6 +131,11 @@ class SpokenReply:
         self._note_change()
         return unit
 
+    def put_back(self, unit: SpeechUnit) -> None:
+        """It was not asked for after all: it is the next one again."""
+        self._units.appendleft(unit)
+        self._note_change()
+
     async def deliver(self, reports: Iterable[SynthesisReport]) -> None:
         """Hand reports to the reader, and wait while too much is unread. Raises `PortError` `reader_stalled`."""
         if self._last is not None:

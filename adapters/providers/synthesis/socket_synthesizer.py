@@ -161,6 +161,7 @@ class _Speech:
         self._settled = anyio.Event()
         self._silence = anyio.CancelScope()
         self._failure: PortError | None = None
+        self._is_listening = False
         self._is_finished = False
 
     async def speak(self, reply: SpokenReply) -> None:
@@ -182,6 +183,7 @@ class _Speech:
     async def _exchange(self, reply: SpokenReply, unit: SpeechUnit) -> None:
         """From a unit that nobody is working on until nothing is owed any more."""
         self._silence = anyio.CancelScope()
+        self._is_listening = True
         self._begin(unit, reply.limits.silence_s)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._say, reply, unit)
@@ -190,6 +192,7 @@ class _Speech:
                     await self._listen(reply)
             except PortError as failure:
                 self._failure = self._failure or failure
+            self._is_listening = False
             tasks.cancel_scope.cancel()
         if self._failure is not None:
             raise self._failure
@@ -211,6 +214,10 @@ class _Speech:
                 while len(self._owed) >= self._vendor.max_units_ahead:
                     await self._settled.wait()
                 unit = await reply.next_unit()
+                if unit is not None and not self._is_listening:
+                    # It came in the moment in which the last one had ended: the next exchange asks for it.
+                    reply.put_back(unit)
+                    return
                 if unit is not None:
                     self._begin(unit, reply.limits.silence_s)
         except SocketClosed:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
 from itertools import count
 
 import anyio
 import pytest
 
 from voicechart.adapters.providers import Secrets
+from voicechart.adapters.providers.synthesizers import cartesia, dashscope_speech
 from voicechart.adapters.providers.synthesizers.elevenlabs import ElevenLabsVoice, make
 from voicechart.adapters.testing import ClientGone, ScriptedSocketServer, SocketPeer
-from voicechart.adapters.testing.speech_peers import elevenlabs_audio, elevenlabs_voice
+from voicechart.adapters.testing.speech_peers import Script as Plays
+from voicechart.adapters.testing.speech_peers import (
+    cartesia_voice,
+    cosyvoice_voice,
+    elevenlabs_audio,
+    elevenlabs_voice,
+    qwen_voice,
+)
 from voicechart.engines.history import Cut
+from voicechart.engines.ports import Synthesizer
 from voicechart.engines.testing import Rehearsal, Script, ScriptedDevice, ScriptedResponder, says
 from voicechart.statecharts.values import DeliveryStatus
 
@@ -95,3 +105,71 @@ async def test_nothing_of_an_interrupted_reply_is_heard_and_its_socket_is_closed
 
 def samples(pcm: bytes) -> set[int]:
     return {int.from_bytes(pcm[place : place + 2], "little", signed=True) for place in range(0, len(pcm), 2)}
+
+
+LONG = " ".join(f"Once there was a clock with number {number}, and it told a story." for number in range(12))
+PACE_S = 0.004
+"""Between two messages of a provider: hardly faster than the sound that they hold."""
+
+
+class Paced:
+    """Nothing is said faster than it could be heard."""
+
+    async def pass_on(self, data: str | bytes, peer: SocketPeer) -> AsyncIterator[str | bytes]:
+        await anyio.sleep(PACE_S)
+        yield data
+
+
+VOICES: dict[str, tuple[Callable[[int], Plays], Callable[[str, Secrets], Synthesizer]]] = {
+    "elevenlabs": (
+        elevenlabs_voice,
+        lambda url, secrets: make(
+            ElevenLabsVoice(kind="elevenlabs", voice_id="v", api_key_env="VOICE_KEY", base_url=url), secrets
+        ),
+    ),
+    "cartesia": (
+        cartesia_voice,
+        lambda url, secrets: cartesia.make(
+            cartesia.CartesiaVoice(kind="cartesia", voice_id="v", api_key_env="VOICE_KEY", base_url=url), secrets
+        ),
+    ),
+    "cosyvoice": (
+        cosyvoice_voice,
+        lambda url, secrets: dashscope_speech.make(
+            dashscope_speech.DashScopeVoice(kind="dashscope-speech", voice="v", api_key_env="VOICE_KEY", base_url=url),
+            secrets,
+        ),
+    ),
+    "qwen-tts": (
+        qwen_voice,
+        lambda url, secrets: dashscope_speech.make(
+            dashscope_speech.DashScopeVoice(
+                kind="dashscope-speech", voice="v", model="qwen-tts-realtime", api_key_env="VOICE_KEY", base_url=url
+            ),
+            secrets,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", VOICES)
+async def test_a_long_reply_of_a_slow_voice_is_heard_to_its_end(kind: str, secrets: Secrets) -> None:
+    """The engine hands in the next unit in the moment in which the last one has ended and nothing is owed."""
+    voice, make_synthesizer = VOICES[kind]
+
+    async def speaks(peer: SocketPeer) -> None:
+        peer.interference = Paced()
+        await voice(1)(peer)
+
+    async with ScriptedSocketServer(speaks, speaks).running() as url:
+        synthesizer = make_synthesizer(url, secrets)
+        rehearsal = Rehearsal(responder=ScriptedResponder(Script(says(LONG))), synthesizer=synthesizer)
+        with anyio.fail_after(30):
+            async with rehearsal.running():
+                rehearsal.say("tell me a story")
+                await rehearsal.until("delivery.recorded")
+    assert not rehearsal.of("stream.error")
+    (reply,) = rehearsal.replies
+    assert reply.delivery is not None
+    assert reply.delivery.status is DeliveryStatus.DELIVERED
+    assert reply.delivery.text == LONG
