@@ -41,9 +41,12 @@ test: lint types ## Everything: style, arrows, types, all tests (ARGS=… go to 
 	$(BIN)/pytest -n 2 --dist worksteal -m "not real_time" $(ARGS) || [ $$? = 5 ] # 5: none of ARGS
 	$(BIN)/pytest -n 2 --dist loadgroup -m real_time $(ARGS) || [ $$? = 5 ]
 
+# What nobody should break for longer than a minute; ARGS=tests/… chooses something else.
+QUICK := tests/audio tests/cases tests/engines tests/statecharts
+
 .PHONY: quick
-quick: lint ## Style, arrows and the tests that are not marked slow
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not real_time" --hypothesis-profile=quick $(ARGS)
+quick: lint ## Style, arrows and the quick tests of audio, engines and charts, or of ARGS
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not real_time" --hypothesis-profile=quick $(or $(ARGS),$(QUICK))
 
 .PHONY: oracles
 oracles: $(ORACLES)/.wheel ## Our wire against the vendors' own libraries, in an environment of their own
