@@ -27,10 +27,10 @@ if settings.get_current_profile_name() == "default":
     settings.load_profile("house")
 
 
-IN_REAL_TIME = ("end_to_end/", "faults/test_killed_process.py")
+IN_REAL_TIME = ("end_to_end/", "faults/test_killed_process.py", "conformance/test_speaker_conformance.py")
 """Programs that run, speak and listen as fast as the clock goes: little may take the processor from them."""
 _PATIENT = ("page", "cli_web", "web_", "soak_", "no_secret", "cli_audio_check")
-PATIENT = tuple(f"end_to_end/test_{name}" for name in _PATIENT)
+PATIENT = ("faults/", *(f"end_to_end/test_{name}" for name in _PATIENT))
 """Those of them that may run beside the others: they wait for what happens, not for when."""
 
 
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(here).as_posix() if item.path.is_relative_to(here) else ""
-        if place.startswith(IN_REAL_TIME) or "real-time" in item.name:
+        if place.startswith(IN_REAL_TIME):
             item.add_marker(pytest.mark.real_time)
             if not place.startswith(PATIENT):
                 item.add_marker(pytest.mark.xdist_group("one at a time"))
