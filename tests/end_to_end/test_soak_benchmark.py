@@ -26,10 +26,9 @@ def test_five_simulated_minutes_hold_no_more_at_their_end_than_at_their_beginnin
     assert found["sound"]
     assert found["problems"] == []
     first, last = found["first"], found["last"]
-    # The clock may jump while a thread is at work: the looks are not at the very minute.
     assert last["minute"] >= 5.0
     assert last["minute"] > first["minute"]
-    assert last["turns"] == found["turns"] >= 15
+    assert last["turns"] == found["turns"] >= 40
     assert last["history_rows"] == 2 * found["turns"]
     assert found["interrupted"] >= 3
     assert found["unanswered"] == 0
