@@ -20,7 +20,6 @@ from ...statecharts.capabilities import (
     Capabilities,
     RealtimeCapabilities,
     RecognizerCapabilities,
-    ResponderCapabilities,
 )
 from ...statecharts.errors import ErrorScope, ScopedError
 from ...statecharts.policies import InterruptionPolicy, JudgesInterruptions
@@ -178,12 +177,10 @@ class RealtimeEngine(DeviceEngine):
         hears = RecognizerCapabilities(
             live_input=True, interim=offered.input_transcripts, endpointing=offered.ends_turns
         )
-        answers = ResponderCapabilities(
-            text_deltas=True, tool_calls=offered.tool_calls, usage=offered.usage, cancel=offered.cancel
-        )
+        assert self._answering is not None
         return Capabilities(
             recognizer=hears,
-            responder=answers,
+            responder=self._answering.capabilities,
             synthesizer=self._spoken.capabilities,
             speaker=speaker.capabilities,
             truncate_context=offered.truncate,
