@@ -80,8 +80,8 @@ class InputTurn(Compound, name="Input turn"):
     hypothesis.to(None, event="input_discontinuity", on="tell_gap")
     speech.to(None, event="recognition_failed", cond=["is_open_recognition", "may_fall_back"], on="fall_back_to_recording")
     hypothesis.to(None, event="recognition_failed", cond=["is_open_recognition", "may_fall_back"], on="fall_back_to_recording")
-    speech.to(None, event="recognition_failed", cond=["is_open_recognition", "is_projection"], on="go_without_transcript")
-    hypothesis.to(None, event="recognition_failed", cond=["is_open_recognition", "is_projection"], on="go_without_transcript")
+    speech.to(None, event="recognition_failed", cond=["is_open_recognition", "hears_itself"], on="go_without_transcript")
+    hypothesis.to(None, event="recognition_failed", cond=["is_open_recognition", "hears_itself"], on="go_without_transcript")
     committed.from_(speech, hypothesis, event="recognition_failed", cond=["is_open_recognition", "was_committed"], on="restore_turn")
     discarded.from_(speech, hypothesis, event="recognition_failed", cond="is_open_recognition", on="discard_turn")
     committed.from_(speech, hypothesis, event=LOSSES, cond="was_committed", on="restore_turn")
@@ -125,7 +125,7 @@ class InputTurnRules(TranscriptRules):
         self.forget_refused_onset()
         former = self.context.turn
         still_open = former.open_recognitions if former is not None else ()
-        if self.hears_itself:
+        if self.hears_itself():
             still_open = ()
             self.keep_untranscribed()
         carried, self.context.carried = self.context.carried, ()
@@ -204,7 +204,7 @@ class InputTurnRules(TranscriptRules):
         self.tell_lost(reason, any(segment.text.strip() for segment in continuation))
         turn = replace(turn, segments=kept, kept_segments=None, ended_by=None)
         self.context.turn = turn
-        if turn.final_text != turn.kept_text and not self.hears_itself:
+        if turn.final_text != turn.kept_text and not self.hears_itself():
             # A late final of what had been committed came meanwhile.
             self._commit(turn, turn.final_text, turn.authority)
         else:

@@ -143,7 +143,7 @@ class TurnGuards(ConnectionRules):
 
     def _transcript_is_settled(self, turn: Turn) -> bool:
         """Nothing more will be recognised, or the one recogniser left says so itself with its last segment frozen."""
-        if not turn.open_recognitions or self.hears_itself:
+        if not turn.open_recognitions or self.hears_itself():
             return True
         by_recognizer = isinstance(self.fact, TurnEnded) and self.fact.authority is TurnAuthority.RECOGNIZER
         return by_recognizer and len(turn.open_recognitions) == 1 and self.has_whole_text()
@@ -151,7 +151,7 @@ class TurnGuards(ConnectionRules):
     def has_whole_text(self) -> bool:
         """There are new words, and none is still a hypothesis; or the model heard the turn as it was spoken."""
         turn = self.turn
-        if self.hears_itself:
+        if self.hears_itself():
             return True
         new = join_texts(s.text for s in turn.segments[turn.kept_segments or 0 :] if s.is_final)
         return bool(new) and not turn.has_open_hypothesis
@@ -165,17 +165,13 @@ class TurnGuards(ConnectionRules):
         """The turn was reopened: what had been committed is owed an answer."""
         return self.turn.kept_segments is not None
 
-    @property
     def hears_itself(self) -> bool:
         """The model hears the audio: a transcript only tells what it has heard."""
         return self.context.capabilities.native_audio
 
-    def is_projection(self) -> bool:
-        return self.hears_itself
-
     def may_be_amended(self) -> bool:
         """Words come late for what the model heard by itself."""
-        return self.hears_itself and not self.is_in("closed")
+        return self.hears_itself() and not self.is_in("closed")
 
     def concerns_former_turn(self) -> bool:
         """Of a turn before the present one whose transcript was still to come."""
